@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef RIG_NV_H
+#define RIG_NV_H
+/*
+ * rig_nv: the driver of NVIDIA GPUs, from user mode and with no CUDA.
+ *
+ * A device is one NVIDIA GPU reached by a path. It owns two hardware channels,
+ * one for compute and one for copies, and hands them work with plain stores
+ * and one doorbell:
+ *
+ *      rig_nv_room, rig_nv_submit         stores only
+ *            |               |
+ *            v               v
+ *     COMPUTE channel    COPY channel     ring entries name words
+ *            |               |
+ *            +-- release v --+
+ *                    |
+ *                    v
+ *              timeline word              rig_nv_signaled, sleep, wait
+ *
+ * A device lives from rig_nv_make to rig_nv_stop, and what its caller still
+ * holds of it, its regions and its word, to rig_nv_release.
+ *
+ * Errors: functions return 0, or the negative of an enum rig_nv_error with
+ * the reason in rig_nv_why. INVALID changed nothing.
+ *
+ * Threads: any thread may call any function, at the same time as others,
+ * within the rules each states. No function is a cancellation point, and none
+ * may be left by longjmp. Entry points that may take a lock are refused with
+ * INVALID where the calling thread holds one (core/lock_order).
+ */
+#include "rig_edge.h"
+#include "rig_nv_abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rig_nv;
+struct rig_nv_region;
+struct rig_nv_path;
+
+enum rig_nv_error {
+  RIG_NV_FAULT = 1,   /* the device faulted */
+  RIG_NV_INVALID,     /* an argument or a state; nothing was changed */
+  RIG_NV_NO_MEMORY,   /* the GPU or the host lacks the memory */
+  RIG_NV_SHORT,       /* a growth lacks memory */
+  RIG_NV_REFUSED,     /* the path or its resource manager refused */
+  RIG_NV_LOST,        /* the device was lost before */
+  RIG_NV_TIMEOUT,     /* the deadline passed */
+  RIG_NV_STALLED,     /* the word stood still for the bound */
+  RIG_NV_NEVER,       /* the parts fit no rings of this device */
+  RIG_NV_HOST_MEMORY, /* the host allocator failed */
+  RIG_NV_ABSENT       /* no such name */
+};
+
+/* The reason of the calling thread's last failure; "" before the first. It
+ * stays until the thread's next failure. */
+RIG_PUBLIC const char *rig_nv_why(void);
+
+/* Host memory for the device's own records. alloc returns n bytes aligned to
+ * `align`, a power of two, or NULL; release gets what alloc gave. Any thread
+ * may call either. */
+struct rig_nv_allocator {
+  void *(*alloc)(void *ctx, size_t align, size_t n);
+  void (*release)(void *ctx, void *p, size_t n);
+  void *ctx;
+};
+
+/* LATCH: the first submission decides. This version runs turn mode alone. */
+enum rig_nv_mode { RIG_NV_LATCH, RIG_NV_TURN, RIG_NV_POST };
+
+/* Where a ring lies. */
+enum rig_nv_place { RIG_NV_AUTO, RIG_NV_HOST };
+
+struct rig_nv_options {
+  size_t size; /* sizeof of this structure: rig_nv_options_init */
+  enum rig_nv_mode mode;
+  uint64_t *word; /* the timeline word, 8-byte aligned, or NULL */
+  void *words;    /* the array that it lies in, page-aligned, or NULL */
+  size_t words_bytes;
+  bool boost; /* ask for the GPU's highest clocks (default) */
+  int userd_at, ring_at, segment_at, launch_at; /* enum rig_nv_place */
+  const struct rig_nv_allocator *allocator;     /* NULL: aligned_alloc */
+};
+
+/* Fills in the defaults: no word given, boost on, everything else 0. */
+RIG_PUBLIC void rig_nv_options_init(struct rig_nv_options *);
+
+/* Makes the device of the GPU that the path reaches: a channel group, its two
+ * channels and their memory. options NULL is the defaults.
+ *
+ * Where options.word lies in options.words, the channels write that word: the
+ * device maps the 64 KiB of the array that hold it. Elsewhere, and on a path
+ * that maps no host memory, the word is 8 bytes of the device's own Pinned
+ * memory (facts.own_word). It starts at the given word's value, 0 where none
+ * is given, and the device's values start after it.
+ *
+ * INVALID for options that break the above; REFUSED for a release of the
+ * resource manager whose parameters this version does not know, before any
+ * call, and for what the path refuses or fails at; NO_MEMORY where it lacks
+ * memory; HOST_MEMORY. A failed make gives everything back, or rig_nv_why
+ * says what stays. */
+RIG_PUBLIC int rig_nv_make(const struct rig_nv_path *,
+                           const struct rig_nv_options *, struct rig_nv **);
+
+/* Stops the device and waits for none of its work. No other call on it may be
+ * in flight. `fault` is why it was lost, or NULL; it is not kept. The word
+ * then reads, or comes to read, the last value submitted. Frees, location and
+ * rig_nv_signaled stay; a second call returns 0.
+ * FAULT: a free of the device's own memory failed, which the device kept; it
+ * is stopped all the same. INVALID: called with a lock held. */
+RIG_PUBLIC int rig_nv_stop(struct rig_nv *, const char *fault);
+
+/* Gives back what outlives stop. INVALID before stop, and while regions that
+ * the caller did not free live (the device's own word goes with it). */
+RIG_PUBLIC int rig_nv_release(struct rig_nv *);
+
+RIG_PUBLIC const struct rig_facts *rig_nv_facts(const struct rig_nv *);
+RIG_PUBLIC const struct rig_nv_gpu *rig_nv_capability(const struct rig_nv *);
+
+/* n bytes of the memory: Device is the GPU's alone, Pinned is host memory
+ * that both address, Mapped is the GPU's and the host addresses it through
+ * the GPU's BAR. n > 0, a multiple of 4. Addresses are aligned to
+ * facts.alignment.
+ * INVALID; NO_MEMORY; FAULT; REFUSED after stop. */
+RIG_PUBLIC int rig_nv_alloc(struct rig_nv *, enum rig_memory, uint64_t n,
+                            struct rig_nv_region **);
+
+/* Maps the n bytes of host memory at p, which starts a page: the whole pages
+ * that hold them stay mapped until the region is freed. *mapping says what
+ * came of it; *region is set where it is RIG_MAPS, and the call returns 0.
+ * REFUSED with RIG_NEVER_MAPS, NO_MEMORY with RIG_NO_ROOM; INVALID, FAULT. */
+RIG_PUBLIC int rig_nv_map_host(struct rig_nv *, void *p, uint64_t n,
+                               enum rig_mapping *mapping,
+                               struct rig_nv_region **region);
+
+/* Gives back a region of this device once none of its work uses it; also
+ * after stop. FAULT: the path failed, and keeps the memory; the region is
+ * gone. INVALID: not a region of this device, or a lock is held. */
+RIG_PUBLIC int rig_nv_free(struct rig_nv *, struct rig_nv_region *);
+
+/* Where the region lies, for as long as it lives. */
+RIG_PUBLIC struct rig_location rig_nv_locate(const struct rig_nv_region *);
+
+/* Moves n bytes between host memory and the region, from byte `at` of it, and
+ * returns once they are moved. Staged through Pinned memory of the device's
+ * own, by submissions where the host does not address the region.
+ *
+ * In turn mode only the turn's holder may call them: they take the next
+ * values, and every value is reached as they return 0, so the caller's next
+ * one is rig_nv_signaled + 1.
+ * INVALID: a range outside the region. NO_MEMORY; FAULT; STALLED: the word
+ * stood still for hang_ms, or a minute where the path states none. */
+RIG_PUBLIC int rig_nv_upload(struct rig_nv *, struct rig_nv_region *,
+                             uint64_t at, const void *, uint64_t n);
+RIG_PUBLIC int rig_nv_download(struct rig_nv *, const struct rig_nv_region *,
+                               uint64_t at, void *, uint64_t n);
+
+/* Whether the submission fits now (enum rig_room). Writes nothing. In turn
+ * mode the turn's holder asks it before each submit. */
+RIG_PUBLIC enum rig_room rig_nv_room(void *self, const struct rig_submission *);
+
+/* Submits the work of v, which is the last value plus 1, after room answered
+ * RIG_FITS for it: RIG_COMMITTED. RIG_FAILED with *failure, nothing written
+ * and the device not lost: v is not the next value; room would not answer
+ * RIG_FITS; more waits than facts.most_waits; a wait that is no word, is
+ * misaligned, is at 2^40 or above, or asks this device's word for v or
+ * later; a stopped device. */
+RIG_PUBLIC enum rig_done rig_nv_submit(void *self, uint64_t v,
+                                       const struct rig_submission *,
+                                       const char **failure);
+/* Does nothing: RIG_OK. Submitted work runs as its channels fetch it. */
+RIG_PUBLIC enum rig_done rig_nv_commit(void *self, uint64_t v,
+                                       const char **failure);
+
+/* Converts the stamps of timed submissions; this version takes none: RIG_OK. */
+RIG_PUBLIC enum rig_done rig_nv_settle(void *self, const char **failure);
+
+/* The value in the device's word, with acquire order: what the work of values
+ * up to it wrote is visible. Never fails, never blocks; also after stop. */
+RIG_PUBLIC uint64_t rig_nv_signaled(const struct rig_nv *);
+
+/* Returns 0 once the word differs from seen, at once where it does, and at
+ * the latest after still_ms milliseconds (below 0: none given, 1,000). It
+ * looks every millisecond. FAULT once the device has faulted: rig_nv_why has
+ * the path's report, or a line for each error. */
+RIG_PUBLIC int rig_nv_sleep(struct rig_nv *, uint64_t seen, int64_t still_ms);
+
+/* Waits until v is reached. deadline_ns is a time of CLOCK_MONOTONIC;
+ * UINT64_MAX is none. 0; TIMEOUT; STALLED once the word stood still for the
+ * path's hang_ms; FAULT. */
+RIG_PUBLIC int rig_nv_wait(struct rig_nv *, uint64_t v, uint64_t deadline_ns);
+
+/* The first of the GPU addresses at which kernels see their local and shared
+ * memory, which end at 2^40. A path gives no memory there. */
+#define RIG_NV_WINDOWS ((UINT64_C(1) << 40) - (UINT64_C(8) << 30))
+
+/* Whether a PCI function is an NVIDIA GPU: vendor 0x10de, base class 0x03 of
+ * the 24-bit class code. */
+RIG_PUBLIC bool rig_nv_is_gpu(uint32_t vendor, uint32_t class24);
+
+/* The model: a GPU in software. */
+enum rig_nv_personality {
+  RIG_NV_LIKE_KERNEL, /* objects are freed one by one, stop answers Unknown */
+  RIG_NV_LIKE_PCI     /* nothing is freed before stop, which answers Stopped */
+};
+
+struct rig_nv_model_options {
+  size_t size; /* sizeof of this structure: rig_nv_model_options_init */
+  enum rig_nv_personality personality;
+  int release;   /* of the resource manager: 580 */
+  uint64_t seed; /* of every choice that hardware is free to make */
+  struct rig_nv_gpu gpu;
+  uint64_t device_bytes, mapped_bytes, host_bytes; /* what each kind holds */
+  int64_t hang_ms;                                 /* -1 none */
+  bool maps_host;
+  uint64_t drop_copy; /* the n-th copy launch writes nothing; 0 none */
+};
+
+/* A GPU like an H200 under a 580 driver, with 1 GiB of each memory. */
+RIG_PUBLIC void rig_nv_model_options_init(struct rig_nv_model_options *);
+
+/* Opens the model. options NULL is the defaults. INVALID, HOST_MEMORY. */
+RIG_PUBLIC int rig_nv_path_model(const struct rig_nv_model_options *,
+                                 const struct rig_nv_path **);
+
+/* Closes a path that was opened by a function of this library, once its
+ * device is released. INVALID while something of a device still holds it. */
+RIG_PUBLIC int rig_nv_path_close(const struct rig_nv_path *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
