@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Memory: spans of GPU addresses over host memory, with at least a page
+ * between two of them, so that work that runs past its memory faults.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "paths/model/state.h"
+
+/* Large memory is poisoned at its ends alone, so that it stays untouched. */
+#define POISONED (UINT64_C(4) << 20)
+/* The most pages left free below a span, one at least. */
+#define GUARD_PAGES 16u
+
+static uint64_t pages(uint64_t n) {
+  return (n + MODEL_PAGE - 1) & ~(MODEL_PAGE - 1);
+}
+
+static uint64_t end_of(const struct model_span *s) {
+  return s->at + pages(s->bytes);
+}
+
+/* The index of the first span that ends above `at`. */
+static size_t above(const struct model *m, uint64_t at) {
+  size_t low = 0, high = m->nspans;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (end_of(m->spans[mid]) > at)
+      high = mid;
+    else
+      low = mid + 1;
+  }
+  return low;
+}
+
+char *model_reach(struct model *m, uint64_t at, uint64_t *n) {
+  size_t i = above(m, at);
+  if (i == m->nspans)
+    return NULL;
+  struct model_span *s = m->spans[i];
+  if (at < s->at || at - s->at >= s->bytes)
+    return NULL;
+  uint64_t left = s->bytes - (at - s->at);
+  if (*n > left)
+    *n = left;
+  return s->host + (at - s->at);
+}
+
+struct model_memory *model_memory_of(struct model *m, uint32_t handle) {
+  struct model_memory *r = m->memories;
+  while (r && r->handle != handle)
+    r = r->next;
+  return r;
+}
+
+struct model_memory *model_memory_at(struct model *m, uint64_t at,
+                                     uint64_t n) {
+  for (struct model_memory *r = m->memories; r; r = r->next)
+    if (at >= r->address && at - r->address <= r->bytes &&
+        n <= r->bytes - (at - r->address))
+      return r;
+  return NULL;
+}
+
+/* A free address for n bytes in [low, high), 0 for none: after the last span
+ * there or in the first gap, as the seed has it. */
+static uint64_t place(struct model *m, uint64_t low, uint64_t high,
+                      uint64_t n) {
+  uint64_t guard = MODEL_PAGE * (1 + model_below(m, GUARD_PAGES));
+  size_t i = above(m, low), last = i;
+  uint64_t room = pages(n) + guard;
+  if (n > high - low || room > high - low - MODEL_PAGE)
+    return 0;
+  while (last < m->nspans && m->spans[last]->at < high)
+    last++;
+  if (last > i && model_below(m, 2)) {
+    uint64_t end = end_of(m->spans[last - 1]);
+    if (high - end >= room + MODEL_PAGE)
+      return end + guard;
+  }
+  uint64_t from = low;
+  for (; i < last; from = end_of(m->spans[i++]))
+    if (m->spans[i]->at - from >= room + MODEL_PAGE)
+      return from + guard;
+  return high - from >= room + MODEL_PAGE ? from + guard : 0;
+}
+
+static bool insert(struct model *m, struct model_span *s) {
+  if (m->nspans == m->spans_room) {
+    size_t room = m->spans_room ? 2 * m->spans_room : 64;
+    struct model_span **spans = realloc(m->spans, room * sizeof *spans);
+    if (!spans)
+      return false;
+    m->spans = spans;
+    m->spans_room = room;
+  }
+  size_t i = above(m, s->at);
+  memmove(m->spans + i + 1, m->spans + i, (m->nspans - i) * sizeof *m->spans);
+  m->spans[i] = s;
+  m->nspans++;
+  m->used[s->kind] += s->budgeted;
+  return true;
+}
+
+static void drop(struct model *m, struct model_span *s) {
+  size_t i = above(m, s->at);
+  memmove(m->spans + i, m->spans + i + 1,
+          (m->nspans - i - 1) * sizeof *m->spans);
+  m->nspans--;
+  m->used[s->kind] -= s->budgeted;
+  if (s->mapped)
+    munmap(s->host, s->mapped);
+  free(s);
+}
+
+static void poison(char *p, uint64_t n) {
+  if (n <= 2 * POISONED) {
+    memset(p, MODEL_POISON, n);
+    return;
+  }
+  memset(p, MODEL_POISON, POISONED);
+  memset(p + n - POISONED, MODEL_POISON, POISONED);
+}
+
+/* A record of n bytes from byte `at` of the span. */
+static struct model_memory *record(struct model *m, struct model_span *s,
+                                   uint64_t at, uint64_t n) {
+  struct model_memory *r = calloc(1, sizeof *r);
+  if (!r)
+    return NULL;
+  r->span = s;
+  r->address = s->at + at;
+  r->bytes = n;
+  r->handle = m->next_handle++;
+  r->next = m->memories;
+  m->memories = r;
+  m->nmemories++;
+  s->users++;
+  return r;
+}
+
+static void describe(struct model_memory *r, bool host,
+                     struct rig_nv_memory *out, uint64_t n) {
+  out->address = r->address;
+  out->host = host ? r->span->host + (r->address - r->span->at) : NULL;
+  out->handle = r->handle;
+  out->data = r;
+  out->bytes = n;
+}
+
+static uint64_t budget(const struct model *m, int kind) {
+  return kind == RIG_DEVICE   ? m->options.device_bytes
+         : kind == RIG_MAPPED ? m->options.mapped_bytes
+                              : m->options.host_bytes;
+}
+
+static bool fits(const struct model *m, int kind, uint64_t n) {
+  uint64_t all = budget(m, kind);
+  return n <= all && pages(n) <= all - m->used[kind];
+}
+
+/* A span of n bytes, NULL where memory or addresses lack. host NULL takes
+ * new memory. */
+static struct model_span *span_new(struct model *m, int kind, uint64_t n,
+                                   char *host) {
+  struct model_span *s = calloc(1, sizeof *s);
+  if (!s)
+    return NULL;
+  bool device = kind == RIG_DEVICE;
+  s->kind = kind;
+  s->bytes = n;
+  s->budgeted = pages(n);
+  s->host = host;
+  s->at = place(m, device ? MODEL_HIGH : MODEL_LOW,
+                device ? RIG_NV_WINDOWS : MODEL_HIGH, n);
+  if (!s->at)
+    goto undo;
+  if (!host) {
+    s->mapped = pages(n);
+    s->host = mmap(NULL, s->mapped, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s->host == MAP_FAILED)
+      goto undo;
+    poison(s->host, s->mapped);
+  }
+  if (insert(m, s))
+    return s;
+  if (s->mapped)
+    munmap(s->host, s->mapped);
+undo:
+  free(s);
+  return NULL;
+}
+
+static const char *const kinds[] = {"Device", "Pinned", "Mapped"};
+
+static bool lacks(struct rig_nv_reply *reply, int kind, uint64_t n) {
+  return rig_nv_reply_set(reply, RIG_NV_LACKING,
+                          "alloc: no %llu bytes of %s memory",
+                          (unsigned long long)n, kinds[kind]);
+}
+
+static bool alloc_locked(struct model *m, int kind, uint64_t n,
+                         struct rig_nv_memory *out,
+                         struct rig_nv_reply *reply) {
+  if (m->stopped)
+    return rig_nv_reply_set(reply, RIG_NV_DENIED, "alloc: the path stopped");
+  if (kind == RIG_MAPPED && !m->flush)
+    return rig_nv_reply_set(reply, RIG_NV_LACKING,
+                            "alloc: no Mapped memory: no flush word");
+  if (!fits(m, kind, n))
+    return lacks(reply, kind, n);
+  struct model_span *s = span_new(m, kind, n, NULL);
+  if (!s)
+    return lacks(reply, kind, n);
+  struct model_memory *r = record(m, s, 0, n);
+  if (!r) {
+    drop(m, s);
+    return lacks(reply, kind, n);
+  }
+  describe(r, kind != RIG_DEVICE, out, n);
+  return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
+}
+
+bool model_alloc(void *ctx, enum rig_memory kind, uint64_t n, unsigned flags,
+                 struct rig_nv_memory *out, struct rig_nv_reply *reply) {
+  struct model *m = ctx;
+  int k = (int)kind;
+  if (k < RIG_DEVICE || k > RIG_MAPPED)
+    return rig_nv_reply_set(reply, RIG_NV_WRONG, "alloc: no memory kind %d", k);
+  if (!n)
+    return rig_nv_reply_set(reply, RIG_NV_WRONG, "alloc: 0 bytes");
+  if (flags & ~(unsigned)RIG_NV_COMBINE)
+    return rig_nv_reply_set(reply, RIG_NV_WRONG, "alloc: flags 0x%x", flags);
+  if (!model_enter(m, reply))
+    return false;
+  bool ok = alloc_locked(m, k, n, out, reply);
+  model_leave(m);
+  return ok;
+}
+
+/* Whether the process may read and write every page of [at, end). */
+static bool host_holds(uintptr_t at, uintptr_t end) {
+  FILE *maps = fopen("/proc/self/maps", "re");
+  if (!maps)
+    return false;
+  char line[512];
+  bool whole = true; /* the next line starts a mapping */
+  while (at < end && fgets(line, sizeof line, maps)) {
+    unsigned long low, high;
+    char perms[5];
+    if (whole && sscanf(line, "%lx-%lx %4s", &low, &high, perms) == 3 &&
+        high > at) {
+      if (low > at || perms[0] != 'r' || perms[1] != 'w')
+        break;
+      at = high;
+    }
+    whole = strchr(line, '\n') != NULL;
+  }
+  fclose(maps);
+  return at >= end;
+}
+
+static bool never(enum rig_mapping *mapping, struct rig_nv_reply *reply,
+                  const char *what, const void *p, uint64_t n) {
+  *mapping = RIG_NEVER_MAPS;
+  return rig_nv_reply_set(reply, RIG_NV_DENIED, "map_host: %s: %llu bytes at %p",
+                          what, (unsigned long long)n, p);
+}
+
+/* The span of caller's memory that holds a byte of [p, p + n), or NULL. */
+static struct model_span *mapped_over(struct model *m, const char *p,
+                                      uint64_t n) {
+  for (size_t i = 0; i < m->nspans; i++) {
+    struct model_span *s = m->spans[i];
+    if (!s->mapped && (uintptr_t)s->host < (uintptr_t)p + n &&
+        (uintptr_t)p < (uintptr_t)s->host + s->bytes)
+      return s;
+  }
+  return NULL;
+}
+
+static bool map_locked(struct model *m, char *p, uint64_t n,
+                       enum rig_mapping *mapping, struct rig_nv_memory *out,
+                       struct rig_nv_reply *reply) {
+  if (m->stopped)
+    return never(mapping, reply, "the path stopped", p, n);
+  uint64_t room = pages(n);
+  struct model_span *s = mapped_over(m, p, room);
+  if (s && (p < s->host || (uint64_t)(p - s->host) + room > s->bytes))
+    return never(mapping, reply, "overlaps a mapping in part", p, n);
+  bool fresh = !s;
+  if (fresh && !host_holds((uintptr_t)p, (uintptr_t)p + room))
+    return never(mapping, reply, "no memory of the process", p, n);
+  if (fresh && fits(m, RIG_PINNED, n))
+    s = span_new(m, RIG_PINNED, room, p);
+  struct model_memory *r = s ? record(m, s, (uint64_t)(p - s->host), room) : NULL;
+  if (!r) {
+    if (fresh && s)
+      drop(m, s);
+    *mapping = RIG_NO_ROOM;
+    return rig_nv_reply_set(reply, RIG_NV_LACKING,
+                            "map_host: no room for %llu bytes",
+                            (unsigned long long)n);
+  }
+  describe(r, true, out, n);
+  *mapping = RIG_MAPS;
+  return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
+}
+
+bool model_map_host(void *ctx, void *p, uint64_t n, enum rig_mapping *mapping,
+                    struct rig_nv_memory *out, struct rig_nv_reply *reply) {
+  struct model *m = ctx;
+  *mapping = RIG_NEVER_MAPS;
+  if (!n)
+    return rig_nv_reply_set(reply, RIG_NV_WRONG, "map_host: 0 bytes");
+  if ((uintptr_t)p % MODEL_PAGE)
+    return rig_nv_reply_set(reply, RIG_NV_WRONG,
+                            "map_host: %p starts no page", p);
+  if (!p || n > (UINT64_C(1) << 47) - (uintptr_t)p % (UINT64_C(1) << 47))
+    return never(mapping, reply, "no memory of the process", p, n);
+  if (!model_enter(m, reply))
+    return false;
+  bool ok = map_locked(m, p, n, mapping, out, reply);
+  model_leave(m);
+  return ok;
+}
+
+bool model_map_peer(void *ctx, const struct rig_nv_memory *memory,
+                    enum rig_mapping *mapping, struct rig_nv_memory *out,
+                    struct rig_nv_reply *reply) {
+  (void)ctx, (void)memory, (void)out;
+  *mapping = RIG_NEVER_MAPS;
+  return rig_nv_reply_set(reply, RIG_NV_DENIED,
+                          "map_peer: the model reaches no other GPU");
+}
+
+bool model_reaches(void *ctx, int index) {
+  (void)ctx, (void)index;
+  return false;
+}
+
+static void forget(struct model *m, struct model_memory *r) {
+  struct model_memory **at = &m->memories;
+  while (*at != r)
+    at = &(*at)->next;
+  *at = r->next;
+  m->nmemories--;
+  if (!--r->span->users)
+    drop(m, r->span);
+  free(r);
+}
+
+bool model_free(void *ctx, const struct rig_nv_memory *memory,
+                struct rig_nv_reply *reply) {
+  struct model *m = ctx;
+  if (!model_enter(m, reply))
+    return false;
+  struct model_memory *r = model_memory_of(m, memory->handle);
+  bool ok = false;
+  if (!r || r == m->flush || r != memory->data || r->address != memory->address)
+    rig_nv_reply_set(reply, RIG_NV_WRONG,
+                     "free: memory 0x%x at 0x%llx is none of the path's",
+                     memory->handle, (unsigned long long)memory->address);
+  else if (r->named)
+    rig_nv_reply_set(reply, RIG_NV_WRONG,
+                     "free: a channel names memory 0x%x at 0x%llx", r->handle,
+                     (unsigned long long)r->address);
+  else {
+    forget(m, r);
+    ok = rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
+  }
+  model_leave(m);
+  return ok;
+}
+
+bool model_dma(void *ctx, const struct rig_nv_memory *memory, const char *fn,
+               struct rig_dma *dma, struct rig_nv_reply *reply) {
+  (void)ctx, (void)memory, (void)dma;
+  return rig_nv_reply_set(reply, RIG_NV_DENIED,
+                          "dma: the model's machine has no function %s",
+                          fn ? fn : "(null)");
+}
+
+void model_flush_open(struct model *m) {
+  if (!fits(m, RIG_MAPPED, MODEL_PAGE))
+    return;
+  struct model_span *s = span_new(m, RIG_MAPPED, MODEL_PAGE, NULL);
+  if (!s)
+    return;
+  m->flush = record(m, s, 0, MODEL_PAGE);
+  if (!m->flush) {
+    drop(m, s);
+    return;
+  }
+  m->path.flush = (volatile uint32_t *)(void *)s->host;
+}
+
+void model_memories_close(struct model *m) {
+  while (m->memories)
+    forget(m, m->memories);
+  free(m->spans);
+}

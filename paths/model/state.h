@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef PATHS_MODEL_STATE_H
+#define PATHS_MODEL_STATE_H
+/*
+ * The model's state: its memory, its RM's objects, its channels and its
+ * engine.
+ *
+ *   callers                                  engine's thread
+ *   alloc, map_host, rm.*  ---- lock ----->  a turn: deliver, copy, run words
+ *   GP_PUT (release), doorbell ----------->  exchange, GP_PUT (acquire)
+ *   semaphore words, notifiers <----------   64-bit stores, release
+ *
+ * Threads: the functions of struct rig_nv_path are called by any thread and
+ * take the lock themselves; every other function below is called with the lock
+ * held, unless it says otherwise. The lock guards all of struct model but
+ * bell, ending, waiters and reported, which are read without it.
+ */
+#include <pthread.h>
+
+#include "core/abi/rm.h"
+#include "core/lock_order/lock_order.h"
+#include "paths/model/methods.h"
+#include "paths/model/model.h"
+
+#define MODEL_PAGE UINT64_C(4096)
+#define MODEL_LOW UINT64_C(0x6000000000)  /* Pinned, Mapped and host memory */
+#define MODEL_HIGH UINT64_C(0x7000000000) /* Device memory from here on */
+#define MODEL_PIECE (UINT64_C(1) << 20)   /* most bytes moved under the lock */
+/* What fresh memory holds. As a header, a ring entry and an address it is one
+ * that the engine refuses. */
+#define MODEL_POISON 0xd5
+
+/* The RM's status codes that refusals name (nvstatuscodes.h). */
+enum model_status {
+  ST_IN_USE = 0x17,
+  ST_NO_RESOURCES = 0x1a,
+  ST_INVALID_ADDRESS = 0x1e,
+  ST_INVALID_ARGUMENT = 0x1f,
+  ST_INVALID_CLASS = 0x22,
+  ST_INVALID_HANDLE = 0x33,
+  ST_INVALID_PARENT = 0x36,
+  ST_INVALID_STATE = 0x40,
+  ST_NO_MEMORY = 0x51
+};
+
+/* Channel errors (nverror.h) and the MMU's words for a fault (dev_fault.h). */
+enum model_error { ERROR_MMU = 31, ERROR_PBDMA = 32 };
+enum { FAULT_PTE = 2, FAULT_READ = 0, FAULT_WRITE = 1, FAULTS = 4 };
+
+/* GPU addresses [at, at + bytes) and the host memory behind them. */
+struct model_span {
+  uint64_t at, bytes;
+  char *host;
+  uint64_t mapped;   /* bytes to unmap at its end, 0 for the caller's memory */
+  uint64_t budgeted; /* of used[kind] */
+  int kind;
+  unsigned users; /* memories that share it */
+};
+
+/* Memory that the path gave. */
+struct model_memory {
+  struct model_memory *next;
+  struct model_span *span;
+  uint64_t address, bytes;
+  uint32_t handle;
+  unsigned named; /* by this many live channels */
+};
+
+struct model_object {
+  struct model_object *next;
+  uint32_t handle, parent, cls;
+  struct model_channel *channel; /* of a channel's object */
+};
+
+/* A store that a release executed and that has not landed. */
+struct model_store {
+  uint64_t at, payload;
+  bool wide, stamped;
+  unsigned delay; /* turns */
+};
+
+enum { STORES = 16, WORK = 8, FETCHED = 16 };
+
+/* One LAUNCH_DMA: a transfer, then a semaphore. */
+struct model_work {
+  uint64_t src, dst, line, rows; /* line: bytes of a row */
+  uint32_t src_pitch, dst_pitch;
+  bool transfer, pipelined, drop, fill, flush;
+  uint8_t pattern[16]; /* of a fill's element, and which bytes it writes */
+  bool writes[16];
+  unsigned element;
+  uint64_t row, done; /* progress: rows, bytes of the row */
+  unsigned sem;       /* 0, DMA_SEM_ONE_WORD, DMA_SEM_FOUR_WORD */
+  struct model_store store;
+  bool posted;
+};
+
+struct model_channel {
+  struct model_channel *next;
+  uint32_t handle, group, share, token, cls;
+  bool registered, scheduled, dead, look;
+  struct model_memory *names[4]; /* notifier, USERD, ring, buffer */
+  char *userd;
+  char *notifier;
+  uint64_t ring;
+  uint32_t entries, get;
+  /* Entries read ahead of their turn, and the segment that runs. */
+  uint64_t fetched[FETCHED];
+  unsigned nfetched, first;
+  uint64_t at, words;
+  /* The header whose arguments follow. */
+  enum model_op op;
+  uint32_t method, sub, count;
+  /* Registers: host's, compute's and copy's, and which were set. */
+  uint32_t bound[SUBCHANNELS];
+  uint32_t host[HOST_METHODS], compute[CP_METHODS], copy[CE_METHODS];
+  uint32_t host_set, compute_set, copy_set;
+  /* The copy engine's queue, oldest first, and stores yet to land. */
+  struct model_work work[WORK];
+  unsigned nwork;
+  struct model_store stores[STORES];
+  unsigned nstores;
+};
+
+struct model_fault {
+  uint64_t address;
+  uint32_t type, access;
+};
+
+struct model {
+  struct rig_nv_path path;
+  struct rig_nv_model_options options;
+  const struct abi_rm_layout *layout;
+  struct rig_nv_lock lock;
+  unsigned waiters; /* callers at the lock: the engine lets them in */
+
+  struct model_span **spans; /* by address */
+  size_t nspans, spans_room;
+  struct model_memory *memories;
+  size_t nmemories;
+  uint64_t used[3];
+  struct model_memory *flush; /* the path's own */
+
+  struct model_object *objects;
+  size_t nobjects, nchannels, nregistered;
+  uint32_t next_handle, next_token;
+  struct model_channel *channels;
+
+  pthread_t thread;
+  uint32_t bell; /* the doorbell */
+  unsigned ending;
+  bool running, stopped, stalled, peeks;
+  uint64_t random;
+  uint64_t piece; /* bytes that this turn may still move */
+  uint64_t copies, interrupts, words;
+
+  struct model_fault faults[FAULTS];
+  unsigned nfaults;
+  char report[900];
+  unsigned reported; /* release: report is whole; pairs with check's load */
+};
+
+/* Any thread, with no lock. enter answers WRONG where the lock is refused. */
+bool model_enter(struct model *, struct rig_nv_reply *);
+void model_leave(struct model *);
+
+/* The next random number, and one below n. */
+uint64_t model_random(struct model *);
+unsigned model_below(struct model *, unsigned n);
+
+/* memory.c. The host address of GPU address `at`, and in *n the bytes from it
+ * on, at most *n, that one span holds; NULL where none does. */
+char *model_reach(struct model *, uint64_t at, uint64_t *n);
+struct model_memory *model_memory_of(struct model *, uint32_t handle);
+/* The memory that holds the n bytes at GPU address `at`, or NULL. */
+struct model_memory *model_memory_at(struct model *, uint64_t at, uint64_t n);
+bool model_alloc(void *ctx, enum rig_memory, uint64_t n, unsigned flags,
+                 struct rig_nv_memory *, struct rig_nv_reply *);
+bool model_map_host(void *ctx, void *p, uint64_t n, enum rig_mapping *,
+                    struct rig_nv_memory *, struct rig_nv_reply *);
+bool model_map_peer(void *ctx, const struct rig_nv_memory *,
+                    enum rig_mapping *, struct rig_nv_memory *,
+                    struct rig_nv_reply *);
+bool model_reaches(void *ctx, int index);
+bool model_free(void *ctx, const struct rig_nv_memory *, struct rig_nv_reply *);
+bool model_dma(void *ctx, const struct rig_nv_memory *, const char *fn,
+               struct rig_dma *, struct rig_nv_reply *);
+/* The path's own flush word, where Mapped memory has room for it. */
+void model_flush_open(struct model *);
+void model_memories_close(struct model *);
+
+/* rm.c, control.c: the RM. */
+bool model_rm_alloc(void *ctx, uint32_t parent, uint32_t cls, void *params,
+                    size_t bytes, uint32_t *object, struct rig_nv_reply *);
+bool model_rm_free(void *ctx, uint32_t parent, uint32_t object,
+                   struct rig_nv_reply *);
+void model_objects_close(struct model *);
+bool model_object_new(struct model *, uint32_t parent, uint32_t cls,
+                      uint32_t *handle);
+struct model_object *model_object_of(struct model *, uint32_t handle);
+void model_rm_functions(struct model *);
+/* "CALL: ..., NV status 0x..": DENIED, or LACKING for a lack. */
+bool model_refuse(struct rig_nv_reply *, enum model_status, const char *fmt,
+                  ...) __attribute__((format(printf, 3, 4)));
+
+/* The field of parameters whose size was compared with the layout's. */
+uint64_t model_get(const void *params, size_t bytes, struct abi_rm_field);
+
+/* channel.c: a channel made of its parameters. */
+bool model_channel_new(struct model *, struct model_object *group,
+                       const void *params, size_t bytes, uint32_t *object,
+                       struct rig_nv_reply *);
+/* Ends the channel's work: nothing of it lands later. */
+void model_channel_end(struct model *, struct model_channel *);
+
+/* engine.c */
+int model_engine_start(struct model *);
+void model_engine_stop(struct model *); /* without the lock */
+
+/* What a step came to: it is done, it must be tried again, or the channel's
+ * group has stopped. */
+enum model_step { STEP_DONE, STEP_WAIT, STEP_FAULT };
+
+/* fetch.c: runs the next word of the channel. */
+enum model_step model_fetch(struct model *, struct model_channel *);
+/* host.c, compute.c, copy.c: method i of the kind, with its argument. */
+enum model_step model_host(struct model *, struct model_channel *, int i,
+                           uint32_t x);
+enum model_step model_compute(struct model *, struct model_channel *, int i,
+                              uint32_t x);
+enum model_step model_copy(struct model *, struct model_channel *, int i,
+                           uint32_t x);
+/* One piece of the channel's copies; WAIT where it has nothing to do. */
+enum model_step model_copy_piece(struct model *, struct model_channel *);
+
+/* store.c: semaphore words. */
+enum model_step model_store_post(struct model *, struct model_channel *,
+                                 const struct model_store *);
+/* Lands the oldest store; false where its memory is gone. */
+bool model_store_land(struct model *, struct model_channel *);
+bool model_word_load(struct model *, uint64_t at, bool wide, uint64_t *x);
+
+/* fault.c: stop the channel's group. */
+enum model_step model_fault_mmu(struct model *, struct model_channel *,
+                                uint64_t address, uint32_t access);
+enum model_step model_stray(struct model *, struct model_channel *,
+                            const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

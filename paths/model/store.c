@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Semaphore words: 64-bit and 32-bit accesses, each whole. A release's store
+ * is checked as it is executed and lands a few turns later, in the channel's
+ * order.
+ */
+#include <ck_pr.h>
+#include <string.h>
+#include <time.h>
+
+#include "paths/model/state.h"
+
+enum { MOST_DELAY = 6 };
+
+static uint64_t bytes_of(const struct model_store *s) {
+  return s->stamped ? 16 : s->wide ? 8 : 4;
+}
+
+static char *reach_all(struct model *m, uint64_t at, uint64_t n) {
+  uint64_t got = n;
+  char *p = model_reach(m, at, &got);
+  return got == n ? p : NULL;
+}
+
+enum model_step model_store_post(struct model *m, struct model_channel *c,
+                                 const struct model_store *s) {
+  uint64_t n = bytes_of(s);
+  if (s->at % n)
+    return model_stray(m, c, "a release of %llu bytes at 0x%llx is misaligned",
+                       (unsigned long long)n, (unsigned long long)s->at);
+  if (!reach_all(m, s->at, n))
+    return model_fault_mmu(m, c, s->at, FAULT_WRITE);
+  if (c->nstores == STORES)
+    return STEP_WAIT;
+  c->stores[c->nstores] = *s;
+  c->stores[c->nstores++].delay = model_below(m, MOST_DELAY);
+  return STEP_DONE;
+}
+
+static uint64_t timer(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool model_store_land(struct model *m, struct model_channel *c) {
+  struct model_store s = c->stores[0];
+  memmove(c->stores, c->stores + 1, --c->nstores * sizeof *c->stores);
+  char *p = reach_all(m, s.at, bytes_of(&s));
+  if (!p)
+    return false;
+  if (s.stamped)
+    ck_pr_store_64((uint64_t *)(void *)(p + 8), timer());
+  /* Release: pairs with the acquire load of whoever reads the word, who then
+   * sees the stamp and the work that the release followed. */
+  ck_pr_fence_release();
+  if (s.wide)
+    ck_pr_store_64((uint64_t *)(void *)p, s.payload);
+  else
+    ck_pr_store_32((uint32_t *)(void *)p, (uint32_t)s.payload);
+  return true;
+}
+
+bool model_word_load(struct model *m, uint64_t at, bool wide, uint64_t *x) {
+  char *p = reach_all(m, at, wide ? 8 : 4);
+  if (!p)
+    return false;
+  /* Acquire: pairs with the release store of whoever wrote the word. */
+  *x = wide ? ck_pr_load_64((uint64_t *)(void *)p)
+            : ck_pr_load_32((uint32_t *)(void *)p);
+  ck_pr_fence_acquire();
+  return true;
+}
