@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef RINGS_CURSOR_H
+#define RINGS_CURSOR_H
+/*
+ * Cursor: where every ring stands after a value. The cursor after value v + 1
+ * is a function of the one after v and of one submission, and its counts only
+ * ever grow:
+ *
+ *   v            the value
+ *   joins        parts submitted so far: part i of the next value releases its
+ *                channel's join word with joins + i + 1
+ *   entries[q]   ring entries of queue q's channel taken so far
+ *   units[q]     64-byte units of its segment ring taken so far, skips at the
+ *                ring's end included
+ *   released_by  the channel that releases v: COMPUTE is done with v before it
+ *                fetches on, COPY's engine before the engine's next work;
+ *                NOBODY where neither is known to be
+ *   owes         channels that have not had their setup words (bit 1 << q)
+ *
+ * Counts are free-running and wrap at 2^32; a position is a count modulo the
+ * ring's size, a power of two. One cursor is one cache line.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+enum { QUEUES = 2, NOBODY = QUEUES };
+
+struct cursor {
+  uint64_t v;
+  uint64_t joins;
+  uint32_t entries[QUEUES];
+  uint32_t units[QUEUES];
+  uint32_t generation;
+  uint16_t released_by;
+  uint16_t owes;
+  uint64_t unused[3];
+};
+
+_Static_assert(sizeof(struct cursor) == 64, "a cursor is one cache line");
+_Static_assert(offsetof(struct cursor, v) == 0, "a mark's first word is v");
+#endif

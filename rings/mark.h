@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef RINGS_MARK_H
+#define RINGS_MARK_H
+/*
+ * Marks: the cursor of each value in flight, by value, in a ring.
+ *
+ *        mark[0]      mark[1]            mark[v % n]       mark[n - 1]
+ *      +-----------+-----------+-- ... -+-----------+ ... -+-----------+
+ *      | v | 7 w.  | v | 7 w.  |        | v | 7 w.  |      | v | 7 w.  |
+ *      +-----------+-----------+-- ... -+-----------+ ... -+-----------+
+ *       one cache line each
+ *
+ * What the timeline word has reached is free: the mark of the word's value
+ * against the cursor says how much of each ring is in use, so there is no
+ * reclaim step and nothing to forget.
+ *
+ * The first word of a mark is its state, for a reader that asks for value v:
+ *
+ *   v              complete, and v's ring contents are written (encoded)
+ *   v - 1          being written: no value of this slot reads so
+ *   anything else  another value's
+ *
+ * Ordering. The writer stores v - 1 with release order, so that a reader who
+ * sees any of the new words behind its acquire fence also sees v - 1 or later
+ * in the first word; then a release fence, the other words, and v with release
+ * order, which pairs with the reader's acquire load of v: it sees the words,
+ * and the ring contents that were written before them. The reader looks at the
+ * first word again behind an acquire fence, which pairs with the writer's.
+ *
+ * n marks serve n values in flight: mark[v] is rewritten by v + n alone, which
+ * is reserved only once v is reached and n values later are not in flight.
+ *
+ * Threads: one writer a slot at a time, the submitter of its value. Any number
+ * of readers.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rings/cursor.h"
+#include "rings/shared.h"
+
+enum { MARK_WORDS = sizeof(struct cursor) / sizeof(uint64_t) };
+
+struct mark {
+  uint64_t w[MARK_WORDS];
+} __attribute__((aligned(64)));
+
+struct marks {
+  struct mark *at;
+  uint32_t n; /* a power of two, at least 2 */
+};
+
+/* Every slot as before the first value after `start`, whose mark is complete.
+ * Before any reader. */
+void marks_init(struct marks *, struct mark *at, uint32_t n,
+                const struct cursor *start);
+/* Says that c's value is encoded. */
+void mark_write(const struct marks *, const struct cursor *c);
+/* The cursor of v, if its mark is complete. */
+bool mark_read(const struct marks *, uint64_t v, struct cursor *);
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: ISC */
+#include "rings/rings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void ring_broken(const char *what, const char *file, int line) {
+  fprintf(stderr, "librig_nv: %s:%d: broken: %s\n", file, line, what);
+  abort();
+}
+
+/* RIG_NEVER and RIG_GROW come from what the rings hold, never from what is
+ * free, and from a bound that no cursor changes. */
+static enum rig_room capacity(const struct ring_generation *g,
+                              const struct ring_need *need) {
+  enum rig_room answer = RIG_FITS;
+  for (int q = 0; q < QUEUES; q++) {
+    const struct ring_channel *c = &g->channel[q];
+    if (need->entries[q] > RING_MOST_ENTRIES - 1)
+      return RIG_NEVER;
+    if (need->entries[q] > c->n - 1 ||
+        need->words[q] > (uint64_t)c->units * (RING_UNIT / sizeof(uint32_t)))
+      answer = RIG_GROW;
+  }
+  return answer;
+}
+
+static uint32_t units_of(uint64_t words) {
+  const uint64_t a_unit = RING_UNIT / sizeof(uint32_t);
+  return (uint32_t)((words + a_unit - 1) / a_unit);
+}
+
+/* Takes `entries` and a contiguous piece of `units` on channel q, if free. */
+static bool take(const struct ring_channel *c, const struct cursor *freed,
+                 struct ring_plan *p, int q, uint32_t entries, uint32_t units) {
+  uint32_t used = p->from.entries[q] - freed->entries[q];
+  RING_ASSERT(used < c->n);
+  if (entries > c->n - 1 - used)
+    return false;
+  p->to.entries[q] = p->from.entries[q] + entries;
+
+  used = p->from.units[q] - freed->units[q];
+  RING_ASSERT(used < 2 * (uint64_t)c->units); /* a free skip, and all of it */
+  uint32_t at = p->from.units[q] & (c->units - 1);
+  uint32_t skip = units > c->units - at ? c->units - at : 0;
+  if (used == 0 ? units > c->units
+                : used > c->units || (uint64_t)skip + units > c->units - used)
+    return false;
+  p->start[q] = skip != 0 ? 0 : at;
+  p->to.units[q] = p->from.units[q] + skip + units;
+  return true;
+}
+
+/* Whether any words come before foreign entries that lead channel q's: none
+ * where COMPUTE goes on behind a value that it released, with no waits. */
+static bool led(const struct ring_plan *p, const struct ring_need *need,
+                int q) {
+  return q == RIG_COPY0 || (p->from.owes & 1u << q) != 0 ||
+         p->from.released_by != q || need->waits;
+}
+
+enum rig_room ring_reserve(const struct rings *r, const struct ring_need *need,
+                           size_t nparts, struct ring_plan *p) {
+  const struct ring_generation *g = r->newest;
+  struct cursor freed;
+  /* The word before everything else, so that RIG_LATER speaks of a value that
+   * was not reached after the caller asked. Partner: the GPU's release. */
+  uint64_t word = shared_load_acquire_64(r->word);
+  enum rig_room answer = capacity(g, need);
+  if (answer != RIG_FITS)
+    return answer;
+  p->from = p->to = r->last;
+  /* Before its mark is read: n values later, the mark is another's. */
+  if (p->from.v - word >= r->marks.n)
+    return RIG_LATER;
+  RING_ASSERT(mark_read(&r->marks, word, &freed));
+
+  p->to.v = p->from.v + 1;
+  /* The copy engine may write the 64 bits in two stores, so where both halves
+   * change COMPUTE releases. */
+  p->release = (uint32_t)p->to.v == 0 ? RIG_COMPUTE0 : need->last;
+  p->used = need->used | 1u << p->release;
+  for (int q = 0; q < QUEUES; q++) {
+    if (!(p->used & 1u << q))
+      continue;
+    uint32_t entries = (uint32_t)need->entries[q];
+    if (need->lead & 1u << q && !led(p, need, q))
+      entries--;
+    if (!take(&g->channel[q], &freed, p, q, entries, units_of(need->words[q])))
+      return RIG_LATER;
+  }
+  p->to.joins = p->from.joins + nparts;
+  p->to.released_by = (uint16_t)p->release;
+  p->to.owes = (uint16_t)(p->from.owes & ~p->used);
+  p->to.generation = g->id;
+  return RIG_FITS;
+}
