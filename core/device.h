@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef CORE_DEVICE_H
+#define CORE_DEVICE_H
+/*
+ * A device's record. Made by core/make.c, ended by core/stop.c; what outlives
+ * stop is what frees, locations and rig_nv_signaled read.
+ *
+ *   make ----> live ----stop----> stopped ----release----> gone
+ *
+ * Threads: the fields are immutable from make to stop but for those that say
+ * otherwise.
+ */
+#include "core/abi/rm.h"
+#include "growth/channels.h"
+#include "paths/path.h"
+#include "rings/rings.h"
+
+/* What a device's rings hold, and where their counts start: tests use small
+ * rings and counts about to wrap. */
+struct device_sizes {
+  uint32_t entries;       /* of a channel's ring */
+  uint32_t segment_bytes; /* of its segment ring */
+  uint32_t in_flight;     /* values, a power of two, at least 2 */
+  uint32_t start_entries; /* a multiple of entries */
+  uint32_t start_units;
+  uint64_t start_joins;
+};
+
+/* 262,144 entries, 1 MiB, 32,768 values, counts from 0. */
+void device_sizes_init(struct device_sizes *);
+
+/* rig_nv_make with rings of these sizes. */
+int device_make_sized(const struct rig_nv_path *, const struct rig_nv_options *,
+                      const struct device_sizes *, struct rig_nv **);
+
+struct rig_nv_region {
+  struct rig_nv *device;
+  struct rig_nv_memory memory;
+  enum rig_memory kind;
+  bool own_word;
+};
+
+struct rig_nv {
+  const struct rig_edge *edge; /* first: rig_facts.edge */
+  struct rings rings;
+  struct ring_generation generation;
+  const struct rig_nv_path *path;
+  const struct abi_rm_layout *layout;
+  struct rig_nv_allocator host; /* the caller's, or aligned_alloc and free */
+  struct rig_facts facts;
+  char arch[16];
+  struct channels channels;
+  struct rig_nv_memory joins;     /* a Pinned page: the two join words */
+  struct rig_nv_memory word_map;  /* of the caller's array, or none */
+  struct rig_nv_region *own_word; /* or NULL; freed by its holder or release */
+  struct rig_nv_region *staging;  /* or NULL; the turn holder's */
+  uint64_t regions;               /* that the caller holds (ck_pr) */
+  uint32_t stopped;               /* 0 or 1 (ck_pr) */
+};
+
+/* Host memory by the device's hooks: zeroed, or NULL with rig_nv_why set. */
+void *device_host_alloc(const struct rig_nv_allocator *, size_t align,
+                        size_t n);
+
+/* 0, or INVALID: the thread holds a lock, or the device is stopped. */
+int device_enter(const struct rig_nv *);
+
+/* A region of the kind. The errors of paths/call.h; HOST_MEMORY. */
+int region_make(struct rig_nv *, enum rig_memory, uint64_t n,
+                struct rig_nv_region **);
+/* Gives it back whatever the path says. 0, or FAULT: the path kept it. */
+int region_end(struct rig_nv_region *);
+
+/* FAULT with the report, once a notifier holds an error or the path has one;
+ * else 0. `ask` the path also while no notifier is set. */
+int device_fault(const struct rig_nv *, bool ask);
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t device_now(void);
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/api/why.h"
+#include "core/device.h"
+#include "core/lock_order/lock_order.h"
+#include "paths/call.h"
+
+enum { WORD = 4, PAGE = 4096 };
+
+void *device_host_alloc(const struct rig_nv_allocator *a, size_t align,
+                        size_t n) {
+  size_t rounded = (n + align - 1) / align * align; /* aligned_alloc's rule */
+  void *p = a->alloc(a->ctx, align, rounded);
+  if (p == NULL) {
+    why(RIG_NV_HOST_MEMORY, "the host allocator has no %zu bytes", rounded);
+    return NULL;
+  }
+  return memset(p, 0, n);
+}
+
+int device_enter(const struct rig_nv *d) {
+  int e = rig_nv_lock_idle();
+  if (e == 0 && shared_load_32(&d->stopped))
+    e = why(RIG_NV_REFUSED, "the device is stopped");
+  return e;
+}
+
+static struct rig_nv_region *region_of(struct rig_nv *d, enum rig_memory kind) {
+  struct rig_nv_region *r =
+      device_host_alloc(&d->host, _Alignof(struct rig_nv_region), sizeof *r);
+  if (r != NULL)
+    *r = (struct rig_nv_region){.device = d, .kind = kind};
+  return r;
+}
+
+/* Counts a region in; Mapped ones make submissions flush the BAR. */
+static void count_in(struct rig_nv_region *r) {
+  ck_pr_inc_64(&r->device->regions);
+  if (r->kind == RIG_MAPPED)
+    ck_pr_inc_32(&r->device->rings.mapped);
+}
+
+int region_make(struct rig_nv *d, enum rig_memory kind, uint64_t n,
+                struct rig_nv_region **region) {
+  struct rig_nv_region *r = region_of(d, kind);
+  if (r == NULL)
+    return -RIG_NV_HOST_MEMORY;
+  int e = path_alloc(d->path, kind, n, 0, &r->memory);
+  if (e != 0) {
+    d->host.release(d->host.ctx, r, sizeof *r);
+    return e;
+  }
+  count_in(r);
+  *region = r;
+  return 0;
+}
+
+int region_end(struct rig_nv_region *r) {
+  struct rig_nv *d = r->device;
+  int e = path_free(d->path, &r->memory);
+  if (r->kind == RIG_MAPPED)
+    ck_pr_dec_32(&d->rings.mapped);
+  if (r->own_word)
+    d->own_word = NULL;
+  ck_pr_dec_64(&d->regions);
+  d->host.release(d->host.ctx, r, sizeof *r);
+  return e;
+}
+
+int rig_nv_alloc(struct rig_nv *d, enum rig_memory kind, uint64_t n,
+                 struct rig_nv_region **region) {
+  int e = device_enter(d);
+  if (e != 0)
+    return e;
+  if (kind != RIG_DEVICE && kind != RIG_PINNED && kind != RIG_MAPPED)
+    return why(RIG_NV_INVALID, "alloc: %d is no kind of memory", (int)kind);
+  if (n == 0)
+    return why(RIG_NV_INVALID, "alloc: fewer than one byte");
+  if (n % WORD != 0)
+    return why(RIG_NV_INVALID, "alloc: %llu bytes are not a multiple of 4",
+               (unsigned long long)n);
+  return region_make(d, kind, n, region);
+}
+
+int rig_nv_map_host(struct rig_nv *d, void *p, uint64_t n,
+                    enum rig_mapping *mapping, struct rig_nv_region **region) {
+  int e = device_enter(d);
+  if (e != 0)
+    return e;
+  if (n == 0)
+    return why(RIG_NV_INVALID, "map_host: fewer than one byte");
+  if ((uintptr_t)p % PAGE != 0)
+    return why(RIG_NV_INVALID, "map_host: %p does not start a page", p);
+  if (n > UINTPTR_MAX - (uintptr_t)p)
+    return why(RIG_NV_INVALID, "map_host: past the end of the address space");
+  struct rig_nv_region *r = region_of(d, RIG_PINNED);
+  if (r == NULL)
+    return -RIG_NV_HOST_MEMORY;
+  e = path_map_host(d->path, p, n, mapping, &r->memory);
+  if (e != 0) {
+    d->host.release(d->host.ctx, r, sizeof *r);
+    return e;
+  }
+  count_in(r);
+  *region = r;
+  return 0;
+}
+
+int rig_nv_free(struct rig_nv *d, struct rig_nv_region *r) {
+  int e = rig_nv_lock_idle();
+  if (e != 0)
+    return e;
+  if (r == NULL || r->device != d)
+    return why(RIG_NV_INVALID, "free: not a region of this device");
+  return region_end(r);
+}
+
+struct rig_location rig_nv_locate(const struct rig_nv_region *r) {
+  return (struct rig_location){.address = r->memory.address,
+                               .handle = r->memory.address,
+                               .host = r->memory.host};
+}
