@@ -81,6 +81,8 @@ int rig_nv_alloc(struct rig_nv *d, enum rig_memory kind, uint64_t n,
   if (n % WORD != 0)
     return why(RIG_NV_INVALID, "alloc: %llu bytes are not a multiple of 4",
                (unsigned long long)n);
+  if (kind == RIG_MAPPED && d->path->flush == NULL)
+    return why(RIG_NV_NO_MEMORY, "alloc: the path has no Mapped memory");
   return region_make(d, kind, n, region);
 }
 

@@ -69,6 +69,9 @@ int rig_nv_release(struct rig_nv *d) {
   if (live != 0)
     return why(RIG_NV_INVALID, "release: %llu regions are not freed",
                (unsigned long long)live);
+  if (d->own_word && !rig_reached(rig_nv_signaled(d), d->rings.last.v))
+    return why(RIG_NV_INVALID, "release: the word has not reached the last "
+                               "value: work of the device may still write it");
   if (d->own_word)
     e = region_end(d->own_word);
   struct rig_nv_allocator host = d->host;

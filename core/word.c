@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <time.h>
 

@@ -7,8 +7,8 @@
  * ever grow:
  *
  *   v            the value
- *   joins        parts submitted so far: part i of the next value releases its
- *                channel's join word with joins + i + 1
+ *   joins        the last tag of join words: the next value's parts take one
+ *                each, and one says that its waits are over
  *   entries[q]   ring entries of queue q's channel taken so far
  *   units[q]     64-byte units of its segment ring taken so far, skips at the
  *                ring's end included

@@ -89,7 +89,7 @@ enum rig_room ring_reserve(const struct rings *r, const struct ring_need *need,
     if (!take(&g->channel[q], &freed, p, q, entries, units_of(need->words[q])))
       return RIG_LATER;
   }
-  p->to.joins = p->from.joins + nparts;
+  p->to.joins = p->from.joins + nparts + 1;
   p->to.released_by = (uint16_t)p->release;
   p->to.owes = (uint16_t)(p->from.owes & ~p->used);
   p->to.generation = g->id;

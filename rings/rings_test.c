@@ -404,7 +404,7 @@ static const struct encoding encodings[] = {
      2,
      {{0}},
      0,
-     IN_COPY " fill4(a000,0,1) release(2040,1) |" F0 " copy-release(1000,2) |"},
+     IN_COPY " fill4(a000,0,1) release(2040,1) |" F0 " release(1000,2) |"},
     {"words first of all: no segment before them",
      {WORDS_PART(COMPUTE, 2, FIRST)},
      1,
@@ -416,8 +416,7 @@ static const struct encoding encodings[] = {
      1,
      {{0}},
      0,
-     "COMPUTE; COPY" SETUP1 " acquire(1000,1) |" F0 F1
-     " copy-release(1000,2) |"},
+     "COMPUTE; COPY" SETUP1 " acquire(1000,1) |" F0 F1 " release(1000,2) |"},
     {"words of no entries",
      {WORDS_PART(COMPUTE, 0, FIRST)},
      1,
@@ -430,14 +429,15 @@ static const struct encoding encodings[] = {
      {{0}},
      0,
      "COMPUTE" F0 " release(2000,1) |" F0 " release(1000,2) |; COPY"},
-    {"words after a copy settle, a copy after words does not",
+    {"words after a copy settle, and a copy after words",
      {COPY_PART(0xa000, 0xb000, 16, FIRST), WORDS_PART(COPY, 2, FIRST),
       COPY_PART(0xc000, 0xd000, 16, FIRST)},
      3,
      {{0}},
      0,
      "COMPUTE; COPY" SETUP1 " acquire(1000,1) copy(a000,b000,10)"
-     " release(2040,1) |" F0 " copy(c000,d000,10) copy-release(1000,2) |"},
+     " release(2040,1) |" F0
+     " release(2040,2) copy(c000,d000,10) copy-release(1000,2) |"},
     {"both channels: the other's last part is joined",
      {WORDS_PART(COMPUTE, 2, FIRST), COPY_PART(0xa000, 0xb000, 16, FIRST)},
      2,
@@ -492,15 +492,34 @@ static const struct encoding encodings[] = {
      0,
      "COMPUTE release(2000,1) acquire(2040,2) release(1000,2) |; COPY" SETUP1
      " acquire(1000,1) acquire(2000,1) copy-release(2040,2) |"},
-    {"waits on each channel entered",
+    {"waits on the channel entered first, which tells the other",
      {WORDS_PART(COMPUTE, 2, FIRST), COPY_PART(0xa000, 0xb000, 16, FIRST)},
      2,
      {{0x9000, 5, RIG_WAIT_WORD}, {0x9008, 6, RIG_WAIT_WORD}},
      2,
-     "COMPUTE acquire(9000,5) acquire(9008,6) |" F0
-     " release(2000,1) |; COPY" SETUP1
-     " acquire(1000,1) acquire(9000,5) acquire(9008,6)"
+     "COMPUTE acquire(9000,5) acquire(9008,6) release(2000,0) |" F0
+     " release(2000,1) |; COPY" SETUP1 " acquire(1000,1) acquire(2000,0)"
      " copy(a000,b000,10) acquire(2000,1) copy-release(1000,2) |"},
+    {"waits on one channel alone",
+     {COPY_PART(0xa000, 0xb000, 16, FIRST)},
+     1,
+     {{0x9000, 5, RIG_WAIT_WORD}},
+     1,
+     IN_COPY " acquire(9000,5) copy(a000,b000,10)" OUT_COPY},
+    {"waits on COPY first",
+     {ZERO_PART(COPY, FIRST), ZERO_PART(COMPUTE, FIRST)},
+     2,
+     {{0x9000, 5, RIG_WAIT_WORD}},
+     1,
+     "COMPUTE acquire(2040,0) acquire(2040,1) release(1000,2) |; COPY" SETUP1
+     " acquire(1000,1) acquire(9000,5) release(2040,0) copy-release(2040,1) |"},
+    {"a signal behind words is the host's",
+     {WORDS_PART(COPY, 2, FIRST), ZERO_PART(COMPUTE, AFTER(0))},
+     2,
+     {{0}},
+     0,
+     "COMPUTE acquire(2040,1) release(1000,2) |; COPY" SETUP1
+     " acquire(1000,1) |" F0 " release(2040,1) |"},
 };
 
 static void test_encodings(void **state) {
@@ -515,7 +534,7 @@ static void test_encodings(void **state) {
     submit_ok(b, &first);
     assert_string_equal(b->trace, "COMPUTE" SETUP0
                                   " acquire(1000,0) release(1000,1) |; COPY");
-    b->rings.last.joins = 0;
+    b->rings.last.joins = UINT64_MAX; /* part 0's tag is 1 */
     submit_ok(b, &s);
     if (strcmp(b->trace, t->expect) != 0)
       fail_msg("%s:\n got %s\nwant %s", t->name, b->trace, t->expect);
@@ -543,8 +562,8 @@ static void test_releases(void **state) {
        0,
        {COPY, COPY | FOREIGN, COPY | FOREIGN},
        {"COMPUTE; COPY" SETUP1 " acquire(1000,0) copy-release(1000,1) |",
-        "COMPUTE; COPY acquire(1000,1) |" F0 " copy-release(1000,2) |",
-        "COMPUTE; COPY acquire(1000,2) |" F0 " copy-release(1000,3) |"}},
+        "COMPUTE; COPY acquire(1000,1) |" F0 " release(1000,2) |",
+        "COMPUTE; COPY acquire(1000,2) |" F0 " release(1000,3) |"}},
       {"words on COMPUTE need not",
        0,
        {COMPUTE, COMPUTE | FOREIGN, COMPUTE | FOREIGN},
@@ -556,8 +575,8 @@ static void test_releases(void **state) {
        {COPY, COPY, COPY},
        {"COMPUTE; COPY" SETUP1
         " acquire(1000,4294967294) copy-release(1000,4294967295) |",
-        "COMPUTE" SETUP0 " acquire(1000,4294967295) acquire(2040,2)"
-        " release(1000,4294967296) |; COPY copy-release(2040,2) |",
+        "COMPUTE" SETUP0 " acquire(1000,4294967295) acquire(2040,4)"
+        " release(1000,4294967296) |; COPY copy-release(2040,4) |",
         "COMPUTE; COPY acquire(1000,4294967296)"
         " copy-release(1000,4294967297) |"}},
       {"across 2^64",
@@ -913,6 +932,24 @@ static void test_most_waits(void **state) {
   bed_free(b);
 }
 
+/* COMPUTE is entered second, by the first value: all that entering ever
+ * takes. */
+static void test_most_entering(void **state) {
+  (void)state;
+  struct bed *b = bed_make(&usual);
+  struct rig_wait wait = {0x9000, 5, RIG_WAIT_WORD};
+  struct rig_part p[] = {ZERO_PART(COPY, FIRST), ZERO_PART(COMPUTE, FIRST)};
+  struct rig_submission s = {
+      .parts = p, .nparts = 2, .waits = &wait, .nwaits = 1};
+  submit_ok(b, &s);
+  assert_string_equal(b->trace,
+                      "COMPUTE" SETUP0 " acquire(1000,0) acquire(2040,1)"
+                      " acquire(2040,2) release(1000,1) |; COPY" SETUP1
+                      " acquire(1000,0) acquire(9000,5) release(2040,1)"
+                      " copy-release(2040,2) |");
+  bed_free(b);
+}
+
 /* A segment closes every 4 MiB, and what was counted ahead, in closed form, is
  * what is written: ring_encode asserts it. */
 static const struct {
@@ -1004,6 +1041,7 @@ int main(void) {
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_submit_without_room),
       cmocka_unit_test(test_most_waits),
+      cmocka_unit_test(test_most_entering),
       cmocka_unit_test(test_long_segments),
       cmocka_unit_test(test_publish),
   };

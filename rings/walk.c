@@ -7,14 +7,21 @@
  *
  *   entering, once    owed setup; acquire(word, v - 1) unless this channel
  *                     released it (COPY puts it off to its first foreign
- *                     entries); an acquire for each wait
+ *                     entries); the waits
  *   each part         acquire of the other channel's join word, if it comes
  *                     after a part there; its words; a release of this
  *                     channel's join word, if a part of the other waits for it
  *   the last part     that release, if the other channel releases v
  *   releasing channel acquire of the other's last part; release of v
  *
- * Joins. Part i's tag is joins + i + 1, so a part that comes after several of
+ * Waits. The channel entered first acquires them and tells the other: the
+ * value's own work may lower a word that it waited for, so only one looks.
+ *
+ * Completion. Copies and fills follow each other on the copy engine. Foreign
+ * entries may use any engine in any way, so what follows them waits, and they
+ * wait for what they follow, until the channel is idle: a release by the host.
+ *
+ * Joins. Part i's tag is joins + i + 2, so a part that comes after several of
  * the other channel needs the latest alone: the channel ran the others before
  * it. The parts that are waited for so are the running maxima of the waiting
  * parts' latest, hence met in the order of the parts: a second index that runs
@@ -47,8 +54,8 @@ struct lane {
   uint64_t words;   /* taken, entering counted at its bound */
   uint64_t run;     /* of those, since the last close */
   bool entered;
-  bool foreign;     /* dry: nothing but entering before foreign entries */
-  bool busy;        /* may run a part that nothing waited for */
+  bool foreign; /* dry: nothing but entering before foreign entries */
+  enum { IDLE, ENGINE, FOREIGN } busy; /* what may run, unwaited for */
   bool trails;      /* wet: may run the last value, which it released */
   size_t last;      /* index + 1 of its last part */
   size_t signalled; /* index + 1 of the last part it released a tag for */
@@ -145,8 +152,15 @@ static void count_many(struct walk *k, int q, uint64_t launches, unsigned n) {
     }                                                                          \
   } while (0)
 
+/* The tag of part index1 - 1, and of 0, that the waits are over. */
 static uint64_t tag(const struct walk *k, size_t index1) {
-  return k->plan->from.joins + index1;
+  return k->plan->from.joins + 1 + index1;
+}
+
+/* Words of the driver's that were counted ahead. Wet. */
+static void lay(struct lane *l, const uint32_t *w, unsigned n) {
+  io_copy(l->at, w, n);
+  l->at += n;
 }
 
 /* Wet entering: only what this cursor owes. It is counted at its bound, once
@@ -156,7 +170,8 @@ static void enter_words(struct walk *k, int q) {
   const struct cursor *from = &k->plan->from;
   const struct rig_submission *s = k->s;
   struct lane *l = &k->lane[q];
-  uint32_t w[SETUP_WORDS + ABI_ACQUIRE_WORDS];
+  uint32_t w[SETUP_WORDS + 2 * ABI_ACQUIRE_WORDS];
+  int other = q ^ OTHER;
   unsigned n = 0;
   if (from->owes & 1u << q) {
     if (q == RIG_COMPUTE0) {
@@ -171,13 +186,15 @@ static void enter_words(struct walk *k, int q) {
     n += abi_acquire(w + n, r->word_gpu, from->v);
   else
     l->trails = q == RIG_COPY0;
-  io_copy(l->at, w, n);
-  l->at += n;
-  for (size_t i = 0; i < s->nwaits; i++) {
-    n = abi_acquire(w, s->waits[i].at, s->waits[i].value);
-    io_copy(l->at, w, n);
-    l->at += n;
-  }
+  if (k->lane[other].entered && s->nwaits > 0)
+    n += abi_acquire(w + n, r->join_gpu[other], tag(k, 0));
+  lay(l, w, n);
+  if (k->lane[other].entered || s->nwaits == 0)
+    return;
+  for (size_t i = 0; i < s->nwaits; i++)
+    lay(l, w, abi_acquire(w, s->waits[i].at, s->waits[i].value));
+  if (k->plan->used & 1u << other)
+    lay(l, w, abi_release(w, r->join_gpu[q], tag(k, 0)));
 }
 
 INLINE void enter(struct walk *k, int q, const bool wet) {
@@ -196,7 +213,8 @@ INLINE void settle_channel(struct walk *k, int q, const bool wet) {
   PUT(k, q, ABI_RELEASE_WORDS, wet,
       abi_release(w, k->rings->join_gpu[q], tag(k, l->last)));
   l->signalled = l->last;
-  l->busy = l->trails = false;
+  l->busy = IDLE;
+  l->trails = false;
 }
 
 /* Tells the other channel that the parts so far have completed. */
@@ -204,7 +222,7 @@ INLINE void signal(struct walk *k, int q, const bool wet) {
   struct lane *l = &k->lane[q];
   if (l->signalled == l->last)
     return;
-  if (q == RIG_COMPUTE0) {
+  if (q == RIG_COMPUTE0 || l->busy == FOREIGN) {
     settle_channel(k, q, wet);
     return;
   }
@@ -226,9 +244,7 @@ INLINE void join(struct walk *k, int q, size_t index1, const bool wet) {
 /* Holds the channel until the last value is reached. Wet. */
 static void acquire_last(struct walk *k, struct lane *l) {
   uint32_t w[ABI_ACQUIRE_WORDS];
-  unsigned n = abi_acquire(w, k->rings->word_gpu, k->plan->from.v);
-  io_copy(l->at, w, n);
-  l->at += n;
+  lay(l, w, abi_acquire(w, k->rings->word_gpu, k->plan->from.v));
   l->trails = false;
 }
 
@@ -242,7 +258,7 @@ INLINE void words(struct walk *k, int q, const struct rig_words *p,
   struct lane *l = &k->lane[q];
   if (p->n == 0)
     return;
-  if (l->busy)
+  if (l->busy != IDLE)
     settle_channel(k, q, wet);
   else if (wet && l->trails)
     acquire_last(k, l);
@@ -250,7 +266,7 @@ INLINE void words(struct walk *k, int q, const struct rig_words *p,
     l->foreign = true;
   close_segment(k, q, wet);
   l->entries = piece_sum(l->entries, p->n / 2);
-  l->busy = true;
+  l->busy = FOREIGN;
   if (wet) {
     const struct ring_channel *c = &k->rings->newest->channel[q];
     for (size_t i = 0; i < p->n; i += 2)
@@ -309,12 +325,15 @@ static void fill(struct walk *k, const struct rig_fill *p) {
   }
 }
 
-/* What runs on the copy engine, if anything. */
+/* What runs on the copy engine, if anything. Foreign entries before it may
+ * have left anything running, a release by the copy engine included. */
 INLINE void engine(struct walk *k, const struct rig_part *p, const bool wet) {
   bool is_fill = p->kind == RIG_FILL;
   if ((is_fill ? p->fill.bytes : p->copy.bytes) == 0)
     return;
-  k->lane[RIG_COPY0].busy = true;
+  if (k->lane[RIG_COPY0].busy == FOREIGN)
+    settle_channel(k, RIG_COPY0, wet);
+  k->lane[RIG_COPY0].busy = ENGINE;
   if (!wet && is_fill)
     count_many(k, RIG_COPY0, piece_fills(&p->fill), ABI_FILL_WORDS);
   else if (!wet)
@@ -348,7 +367,8 @@ static void dry_walk(struct walk *k) {
 
 static uint64_t enter_bound(const struct rig_submission *s) {
   size_t waits = s->nwaits < RING_MOST_WAITS ? s->nwaits : RING_MOST_WAITS;
-  return SETUP_WORDS + ABI_ACQUIRE_WORDS * (1 + (uint64_t)waits);
+  return SETUP_WORDS + ABI_ACQUIRE_WORDS * (1 + (uint64_t)waits) +
+         ABI_RELEASE_WORDS;
 }
 
 void ring_need(const struct rig_submission *s, struct ring_need *need) {
@@ -404,7 +424,7 @@ void ring_encode(const struct rings *r, const struct rig_submission *s,
     join(&k, q, k.lane[other].last, true);
     finish(&k, other);
   }
-  if (q == RIG_COMPUTE0)
+  if (q == RIG_COMPUTE0 || k.lane[q].busy == FOREIGN)
     PUT(&k, q, ABI_RELEASE_WORDS, true, abi_release(w, r->word_gpu, p->to.v));
   else
     PUT(&k, q, ABI_COPY_RELEASE_WORDS, true,

@@ -112,8 +112,9 @@ RIG_PUBLIC int rig_nv_make(const struct rig_nv_path *,
  * is stopped all the same. INVALID: called with a lock held. */
 RIG_PUBLIC int rig_nv_stop(struct rig_nv *, const char *fault);
 
-/* Gives back what outlives stop. INVALID before stop, and while regions that
- * the caller did not free live (the device's own word goes with it). */
+/* Gives back what outlives stop. INVALID before stop, while regions that the
+ * caller did not free live, and while a word of the device's own, which goes
+ * with it, has not reached the last value. */
 RIG_PUBLIC int rig_nv_release(struct rig_nv *);
 
 RIG_PUBLIC const struct rig_facts *rig_nv_facts(const struct rig_nv *);

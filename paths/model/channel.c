@@ -21,8 +21,8 @@ static char *host_of(const struct model_memory *r) {
 }
 
 /* The memory of the parameter's handle, at least n bytes from `at`. */
-static struct model_memory *named(struct model *m, uint64_t handle,
-                                  uint64_t at, uint64_t n) {
+static struct model_memory *named(struct model *m, uint64_t handle, uint64_t at,
+                                  uint64_t n) {
   struct model_memory *r = model_memory_of(m, (uint32_t)handle);
   if (!r || r == m->flush || at > r->bytes || n > r->bytes - at)
     return NULL;
@@ -123,6 +123,7 @@ void model_channel_end(struct model *m, struct model_channel *c) {
     while (c->nstores)
       (void)!model_store_land(m, c);
   c->nstores = c->nwork = c->nfetched = 0;
+  c->releasing = false;
   c->words = c->count = 0;
   c->dead = true;
 }

@@ -47,6 +47,9 @@ static const char *pattern(const struct model_channel *c,
       w->writes[i * size + b] = from != REMAP_NO_WRITE;
     }
   }
+  w->uniform = true;
+  for (unsigned i = 0; i < w->element; i++)
+    w->uniform &= w->writes[i] && w->pattern[i] == w->pattern[0];
   return NULL;
 }
 
@@ -173,6 +176,10 @@ enum model_step model_copy(struct model *m, struct model_channel *c, int i,
 }
 
 static void fill(char *dst, uint64_t n, const struct model_work *w) {
+  if (w->uniform) {
+    memset(dst, w->pattern[0], n);
+    return;
+  }
   uint64_t at = w->done % w->element;
   for (uint64_t i = 0; i < n; i++) {
     if (w->writes[at])

@@ -13,9 +13,9 @@
 #include "paths/model/state.h"
 
 enum {
-  MOST_WORDS = 24,   /* of a channel in a turn */
-  SPINS = 64,        /* idle turns before the engine sleeps */
-  SHORT_NAPS = 500,  /* and the naps before it sleeps longer */
+  MOST_WORDS = 24,  /* of a channel in a turn */
+  SPINS = 64,       /* idle turns before the engine sleeps */
+  SHORT_NAPS = 500, /* and the naps before it sleeps longer */
   SHORT_NS = 20000,
   LONG_NS = 500000
 };

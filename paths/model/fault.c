@@ -8,17 +8,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "paths/model/state.h"
 
 static void notify(struct model *m, struct model_channel *c, uint32_t error) {
   char *p = c->notifier;
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-  ck_pr_store_64((uint64_t *)(void *)(p + m->layout->notification.time_stamp.at),
-                 ns);
+  ck_pr_store_64(
+      (uint64_t *)(void *)(p + m->layout->notification.time_stamp.at),
+      model_timer());
   ck_pr_store_16((uint16_t *)(void *)(p + m->layout->notification.info_16.at),
                  0);
   ck_pr_store_32((uint32_t *)(void *)(p + m->layout->notification.info_32.at),
@@ -45,8 +42,7 @@ static void stop_group(struct model *m, uint32_t group, uint32_t error) {
 enum model_step model_fault_mmu(struct model *m, struct model_channel *c,
                                 uint64_t address, uint32_t access) {
   if (m->nfaults < FAULTS)
-    m->faults[m->nfaults++] =
-        (struct model_fault){address, FAULT_PTE, access};
+    m->faults[m->nfaults++] = (struct model_fault){address, FAULT_PTE, access};
   stop_group(m, c->group, ERROR_MMU);
   return STEP_FAULT;
 }

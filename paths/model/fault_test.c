@@ -14,8 +14,7 @@
 #include "paths/model/testing.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define W(...)                                                                 \
-  { __VA_ARGS__ }
+#define W(...) {__VA_ARGS__}
 
 enum { MOST = 20 };
 
@@ -77,8 +76,8 @@ static const struct {
     {"copy method on compute's", 0, 32, 0, 0,
      "method 0x400 of class 0xcbc0 is not known",
      W(0x20012000, 0xcbc0, 0x20012100, 0)},
-    {"copy method on subchannel 0", 1, 32, 0, 0,
-     "method 0x400 on subchannel 0", W(0x20018000, 0xc8b5, 0x20010100, 0)},
+    {"copy method on subchannel 0", 1, 32, 0, 0, "method 0x400 on subchannel 0",
+     W(0x20018000, 0xc8b5, 0x20010100, 0)},
     {"object of another channel", 0, 32, 0, 0,
      "SET_OBJECT 0xc8b5: the channel has no such engine",
      W(0x20018000, 0xc8b5)},
@@ -95,8 +94,8 @@ static const struct {
     {"argument bits", 1, 32, 0, 0,
      "method 0x60 (SEM_ADDR_HI) of class 0xc86f: bits 0x2000000 of 0x2000000",
      W(0x20010018, 0x2000000)},
-    {"misaligned release", 0, 32, 0, 0,
-     "a release of 8 bytes at 0x60", W(0x20050017, ODD, 0x60, 1, 0, 0x01100001)},
+    {"misaligned release", 0, 32, 0, 0, "a release of 8 bytes at 0x60",
+     W(0x20050017, ODD, 0x60, 1, 0, 0x01100001)},
     {"misaligned acquire", 0, 32, 0, 0, "an acquire at 0x60",
      W(0x20050017, ODD, 0x60, 1, 0, 0x01001003)},
     {"stamp's alignment", 0, 32, 0, 0, "a release of 16 bytes",
@@ -157,9 +156,8 @@ static size_t resolve(const struct bench *b, const uint32_t *from,
   if (n && from[n - 1] >> 29 == 1 && n < MOST && n % 2)
     n++; /* a header's argument of 0 */
   for (size_t i = 0; i < n; i++)
-    to[i] = from[i] >= WORD && from[i] <= ODD
-                ? (uint32_t)address(b, from[i])
-                : from[i];
+    to[i] = from[i] >= WORD && from[i] <= ODD ? (uint32_t)address(b, from[i])
+                                              : from[i];
   return n;
 }
 
@@ -187,8 +185,8 @@ static void recorded(struct bench *b, uint64_t n, uint64_t at,
   memset(p, 0xff, sizeof p);
   bench_set(p, l->sm_errors.target_channel, b->channel[0].handle);
   bench_set(p, l->sm_errors.sms_to_read, 100);
-  assert_int_equal(rig_nv_params_set(p, 8192, l->sm_errors.starting_sm.at, 4, 0),
-                   0);
+  assert_int_equal(
+      rig_nv_params_set(p, 8192, l->sm_errors.starting_sm.at, 4, 0), 0);
   assert_true(b->path->rm.sm_errors(b->path->ctx, b->debugger, p,
                                     l->sm_errors.bytes, &r));
   assert_int_equal(field(p, l->sm_errors.mmu_fault_valid), n > 0);
@@ -219,8 +217,8 @@ static void reports(struct bench *b, const char *name, const char *text) {
 /* The group has stopped: no word of it moves again. */
 static void stopped(struct bench *b) {
   uint64_t w = bench_word_at(b, 5);
-  uint32_t release[] = {0x20050017, (uint32_t)w, (uint32_t)(w >> 32), 1, 0,
-                        0x01100001};
+  uint32_t release[] = {0x20050017, (uint32_t)w, (uint32_t)(w >> 32),
+                        1,          0,           0x01100001};
   bench_run(b, 0, release, COUNT(release));
   bench_run(b, 1, release, COUNT(release));
   bench_sleep_ms(2);
@@ -310,6 +308,60 @@ static void overrun(void **state) {
   bench_close(&b);
 }
 
+/* Memory ends at its last byte, not at its page's. */
+static void inside_a_page(void **state) {
+  (void)state;
+  struct bench b;
+  struct rig_nv_memory m;
+  struct rig_nv_reply r;
+  bench_open(&b, NULL);
+  const struct rig_nv_path *p = b.path;
+  assert_true(p->alloc(p->ctx, RIG_PINNED, 104, 0, &m, &r));
+  uint32_t lo = (uint32_t)m.address, hi = (uint32_t)(m.address >> 32);
+  uint32_t release[] = {0x20050017, lo + 96, hi, 5, 0, 0x01100001};
+  bench_run(&b, 0, release, COUNT(release));
+  assert_true(bench_wait((uint64_t *)m.host + 12, 5));
+  release[1] = lo + 104;
+  bench_run(&b, 0, release, COUNT(release));
+  notified(&b, 0, 31);
+  recorded(&b, 1, m.address + 104, 1);
+  assert_true(p->free(p->ctx, &m, &r));
+  bench_close(&b);
+}
+
+/* A copy's release that a fault overtakes lands before the notifiers hold the
+ * error, or never. */
+static void late(void **state) {
+  (void)state;
+  unsigned landed = 0;
+  enum { SEEDS = 24, NO_OPS = 24 };
+  for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    struct rig_nv_model_options o;
+    struct model_counts n;
+    struct bench b;
+    rig_nv_model_options_init(&o);
+    o.seed = seed;
+    bench_open(&b, &o);
+    uint64_t w = bench_word_at(&b, 0);
+    /* No-ops between them, so that the engine has a turn. */
+    uint32_t words[9 + NO_OPS + 2] = {
+        0x20018000, 0xc8b5, 0x20048090, (uint32_t)(w >> 32), (uint32_t)w,
+        1,          0,      0x200180c0, 0x0800000c};
+    words[9 + NO_OPS] = 0x2001001c;
+    bench_run(&b, 1, words, COUNT(words));
+    notified(&b, 0, 32);
+    notified(&b, 1, 32);
+    model_counts(b.path, &n);
+    assert_int_equal(n.pending, 0);
+    landed += bench_load(bench_word(&b, 0)) == 1;
+    bench_store(bench_word(&b, 0), 1000);
+    bench_sleep_ms(3);
+    assert_int_equal(bench_load(bench_word(&b, 0)), 1000);
+    bench_close(&b);
+  }
+  assert_in_range(landed, 1, SEEDS - 1);
+}
+
 /* A free of the group stops its work: the word moves no more. */
 static void freed(void **state) {
   (void)state;
@@ -322,8 +374,8 @@ static void freed(void **state) {
     bench_open(&b, &o);
     uint64_t w = bench_word_at(&b, 0);
     for (uint32_t v = 1; v < BENCH_ENTRIES; v++) {
-      uint32_t release[] = {0x20050017, (uint32_t)w, (uint32_t)(w >> 32), v, 0,
-                            0x01100001};
+      uint32_t release[] = {0x20050017, (uint32_t)w, (uint32_t)(w >> 32),
+                            v,          0,           0x01100001};
       bench_run(&b, 0, release, COUNT(release));
     }
     const struct rig_nv_path *p = b.path;
@@ -388,9 +440,10 @@ static void garbage(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(faults),  cmocka_unit_test(entries),
-      cmocka_unit_test(put),     cmocka_unit_test(overrun),
-      cmocka_unit_test(freed),   cmocka_unit_test(garbage),
+      cmocka_unit_test(faults),        cmocka_unit_test(entries),
+      cmocka_unit_test(put),           cmocka_unit_test(overrun),
+      cmocka_unit_test(inside_a_page), cmocka_unit_test(late),
+      cmocka_unit_test(freed),         cmocka_unit_test(garbage),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

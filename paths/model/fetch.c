@@ -58,8 +58,7 @@ static enum model_step read_entries(struct model *m, struct model_channel *c) {
   if (c->look || m->peeks) {
     /* Acquire: pairs with the store of GP_PUT, which follows the stores of
      * the entries and words below it. */
-    uint32_t put =
-        ck_pr_load_32((uint32_t *)(void *)(c->userd + USERD_GP_PUT));
+    uint32_t put = ck_pr_load_32((uint32_t *)(void *)(c->userd + USERD_GP_PUT));
     ck_pr_fence_acquire();
     if (put >= c->entries)
       return model_stray(m, c, "GP_PUT 0x%x is past the ring's %u entries", put,
@@ -90,8 +89,7 @@ static enum model_step set_object(struct model *m, struct model_channel *c,
   if (!o || x >> 16)
     return model_stray(m, c, "SET_OBJECT 0x%x: the channel has no such engine",
                        x);
-  uint32_t want =
-      cls == m->options.gpu.compute_class ? SUB_COMPUTE : SUB_COPY;
+  uint32_t want = cls == m->options.gpu.compute_class ? SUB_COMPUTE : SUB_COPY;
   if (sub != want)
     return model_stray(m, c, "SET_OBJECT 0x%x on subchannel %u, not %u", x, sub,
                        want);
@@ -116,8 +114,9 @@ static enum model_step run(struct model *m, struct model_channel *c,
   uint32_t stray = x & ~model_bits(kind, i, cls);
   size_t n;
   if (stray)
-    return model_stray(m, c, "method 0x%x (%s) of class 0x%x: bits 0x%x of 0x%x",
-                       at, model_methods(kind, &n)[i].name, cls, stray, x);
+    return model_stray(m, c,
+                       "method 0x%x (%s) of class 0x%x: bits 0x%x of 0x%x", at,
+                       model_methods(kind, &n)[i].name, cls, stray, x);
   if (kind == KIND_HOST && i == HOST_SET_OBJECT)
     return set_object(m, c, sub, x);
   return kind == KIND_HOST      ? model_host(m, c, i, x)
@@ -188,7 +187,8 @@ enum model_step model_fetch(struct model *m, struct model_channel *c) {
   c->at += 4;
   c->words--;
   if (!c->words && c->count)
-    return model_stray(m, c, "a segment ends %u arguments early, in method 0x%x",
+    return model_stray(m, c,
+                       "a segment ends %u arguments early, in method 0x%x",
                        c->count, c->method);
   return STEP_DONE;
 }

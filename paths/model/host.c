@@ -41,11 +41,19 @@ static enum model_step release(struct model *m, struct model_channel *c,
     return model_stray(m, c, "SEM_EXECUTE 0x%x releases with SWITCH_TSG", x);
   if (x & SEM_RELEASE_WFI && c->nwork)
     return STEP_WAIT;
+  if (c->releasing) { /* later methods run after the write */
+    c->releasing = c->nstores > 0;
+    return c->releasing ? STEP_WAIT : STEP_DONE;
+  }
   struct model_store s = {.at = at,
                           .payload = payload,
                           .wide = x & SEM_64BIT,
                           .stamped = x & SEM_TIMESTAMP};
-  return model_store_post(m, c, &s);
+  enum model_step step = model_store_post(m, c, &s);
+  if (step != STEP_DONE)
+    return step;
+  c->releasing = true;
+  return STEP_WAIT;
 }
 
 static enum model_step execute(struct model *m, struct model_channel *c,

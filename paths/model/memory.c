@@ -56,8 +56,7 @@ struct model_memory *model_memory_of(struct model *m, uint32_t handle) {
   return r;
 }
 
-struct model_memory *model_memory_at(struct model *m, uint64_t at,
-                                     uint64_t n) {
+struct model_memory *model_memory_at(struct model *m, uint64_t at, uint64_t n) {
   for (struct model_memory *r = m->memories; r; r = r->next)
     if (at >= r->address && at - r->address <= r->bytes &&
         n <= r->bytes - (at - r->address))
@@ -267,8 +266,9 @@ static bool host_holds(uintptr_t at, uintptr_t end) {
 static bool never(enum rig_mapping *mapping, struct rig_nv_reply *reply,
                   const char *what, const void *p, uint64_t n) {
   *mapping = RIG_NEVER_MAPS;
-  return rig_nv_reply_set(reply, RIG_NV_DENIED, "map_host: %s: %llu bytes at %p",
-                          what, (unsigned long long)n, p);
+  return rig_nv_reply_set(reply, RIG_NV_DENIED,
+                          "map_host: %s: %llu bytes at %p", what,
+                          (unsigned long long)n, p);
 }
 
 /* The span of caller's memory that holds a byte of [p, p + n), or NULL. */
@@ -297,7 +297,8 @@ static bool map_locked(struct model *m, char *p, uint64_t n,
     return never(mapping, reply, "no memory of the process", p, n);
   if (fresh && fits(m, RIG_PINNED, n))
     s = span_new(m, RIG_PINNED, room, p);
-  struct model_memory *r = s ? record(m, s, (uint64_t)(p - s->host), room) : NULL;
+  struct model_memory *r =
+      s ? record(m, s, (uint64_t)(p - s->host), room) : NULL;
   if (!r) {
     if (fresh && s)
       drop(m, s);
@@ -318,8 +319,8 @@ bool model_map_host(void *ctx, void *p, uint64_t n, enum rig_mapping *mapping,
   if (!n)
     return rig_nv_reply_set(reply, RIG_NV_WRONG, "map_host: 0 bytes");
   if ((uintptr_t)p % MODEL_PAGE)
-    return rig_nv_reply_set(reply, RIG_NV_WRONG,
-                            "map_host: %p starts no page", p);
+    return rig_nv_reply_set(reply, RIG_NV_WRONG, "map_host: %p starts no page",
+                            p);
   if (!p || n > (UINT64_C(1) << 47) - (uintptr_t)p % (UINT64_C(1) << 47))
     return never(mapping, reply, "no memory of the process", p, n);
   if (!model_enter(m, reply))

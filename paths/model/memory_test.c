@@ -231,8 +231,8 @@ static void shared(void **state) {
   assert_true(p->map_host(p->ctx, pages + PAGE, 8, &mapping, &m[1], &r));
   assert_true(p->free(p->ctx, &m[0], &r));
   uint64_t at = m[1].address;
-  uint32_t release[] = {0x20050017, (uint32_t)at, (uint32_t)(at >> 32), 9, 0,
-                        0x01100001};
+  uint32_t release[] = {0x20050017, (uint32_t)at, (uint32_t)(at >> 32), 9,
+                        0,          0x01100001};
   bench_run(&b, 0, release, COUNT(release));
   assert_true(bench_wait((uint64_t *)(void *)(pages + PAGE), 9));
   assert_true(p->free(p->ctx, &m[1], &r));

@@ -2,7 +2,7 @@
 #include "paths/model/methods.h"
 
 #define WORD 0xffffffffu
-#define UPPER 0x1ffffu         /* upper address bits before Hopper */
+#define UPPER 0x1ffffu          /* upper address bits before Hopper */
 #define HOPPER_UPPER 0x1ffffffu /* and from it on */
 #define SEM_EXECUTE_BITS 0x03101007u
 

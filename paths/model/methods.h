@@ -147,7 +147,12 @@ enum {
   REMAP_DST_SHIFT = 24
 };
 
-enum model_kind { KIND_HOST, KIND_COMPUTE, KIND_COPY, KIND_CHANNEL = KIND_HOST };
+enum model_kind {
+  KIND_HOST,
+  KIND_COMPUTE,
+  KIND_COPY,
+  KIND_CHANNEL = KIND_HOST
+};
 
 /* The methods of a kind, indexed by its enum, and their number. */
 const struct model_method *model_methods(enum model_kind, size_t *n);

@@ -89,8 +89,8 @@ static uint32_t fields(const char *cls, const char *method) {
 
 /* Methods of which the model takes some bits only. */
 static bool partly(const char *name) {
-  static const char *const some[] = {
-      "SEM_EXECUTE", "LAUNCH_DMA", "SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_C"};
+  static const char *const some[] = {"SEM_EXECUTE", "LAUNCH_DMA",
+                                     "SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_C"};
   for (size_t i = 0; i < COUNT(some); i++)
     if (!strcmp(some[i], name))
       return true;
@@ -120,18 +120,16 @@ static void tables(void **state) {
   static const struct {
     enum model_kind kind;
     const char *cls;
-  } t[] = {{KIND_HOST, "c56f"},    {KIND_HOST, "c76f"},
-           {KIND_HOST, "c86f"},    {KIND_HOST, "c96f"},
-           {KIND_HOST, "ca6f"},    {KIND_COMPUTE, "c7c0"},
-           {KIND_COMPUTE, "c9c0"}, {KIND_COMPUTE, "cbc0"},
-           {KIND_COMPUTE, "cdc0"}, {KIND_COMPUTE, "cec0"},
-           {KIND_COPY, "c7b5"},    {KIND_COPY, "c8b5"},
-           {KIND_COPY, "c9b5"},    {KIND_COPY, "cab5"}};
+  } t[] = {
+      {KIND_HOST, "c56f"},    {KIND_HOST, "c76f"},    {KIND_HOST, "c86f"},
+      {KIND_HOST, "c96f"},    {KIND_HOST, "ca6f"},    {KIND_COMPUTE, "c7c0"},
+      {KIND_COMPUTE, "c9c0"}, {KIND_COMPUTE, "cbc0"}, {KIND_COMPUTE, "cdc0"},
+      {KIND_COMPUTE, "cec0"}, {KIND_COPY, "c7b5"},    {KIND_COPY, "c8b5"},
+      {KIND_COPY, "c9b5"},    {KIND_COPY, "cab5"}};
   for (size_t k = 0; k < COUNT(t); k++) {
     size_t n;
     const struct model_method *m = model_methods(t[k].kind, &n);
-    assert_true(
-        model_knows(t[k].kind, (uint32_t)strtoul(t[k].cls, NULL, 16)));
+    assert_true(model_knows(t[k].kind, (uint32_t)strtoul(t[k].cls, NULL, 16)));
     for (size_t i = 0; i < n; i++)
       method(t[k].kind, t[k].cls, (int)i, &m[i]);
   }
@@ -234,12 +232,9 @@ static void unknown(void **state) {
   static const struct {
     enum model_kind kind;
     uint32_t cls, at;
-  } t[] = {{KIND_HOST, 0xc46f, 0x4},
-           {KIND_HOST, 0xcbc0, 0x70},
-           {KIND_COMPUTE, 0xc6c0, 0x114},
-           {KIND_COMPUTE, 0xc8b5, 0x300},
-           {KIND_COPY, 0xc6b5, 0x260},
-           {KIND_COPY, 0, 0x304}};
+  } t[] = {{KIND_HOST, 0xc46f, 0x4},      {KIND_HOST, 0xcbc0, 0x70},
+           {KIND_COMPUTE, 0xc6c0, 0x114}, {KIND_COMPUTE, 0xc8b5, 0x300},
+           {KIND_COPY, 0xc6b5, 0x260},    {KIND_COPY, 0, 0x304}};
   for (size_t i = 0; i < COUNT(t); i++) {
     assert_false(model_knows(t[i].kind, t[i].cls));
     assert_int_equal(model_find(t[i].kind, t[i].at), -1);

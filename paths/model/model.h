@@ -2,8 +2,30 @@
 #ifndef PATHS_MODEL_MODEL_H
 #define PATHS_MODEL_MODEL_H
 /*
- * What tests see of the model beside its path: what lives in it, and a hold on
- * its engine. `path` is one that rig_nv_path_model opened and that is not
+ * The model: a GPU in software that is stricter than silicon, reached by the
+ * path that rig_nv_path_model opens.
+ *
+ * What hardware may choose, the seed chooses: when GP_PUT is looked at, also
+ * with no doorbell or only after one; how far ahead ring entries are read;
+ * which channel steps, and for how many words; when copies move and in what
+ * pieces; that a release which asks for no wait or flush comes before the
+ * copies ahead of it; when a release's store lands, a copy's while its channel
+ * goes on and a host's while it waits, and whether one that a fault or a free
+ * overtakes lands at all (before it, or never); which GPU addresses memory
+ * gets.
+ *
+ * What hardware takes and the model refuses, as error 32 with the path's
+ * report: methods and argument bits that its tables do not have; a launch of a
+ * register that nothing set; ring entries that are empty, conditional, of
+ * level MAIN or waiting; a segment that ends inside a method's arguments;
+ * SEM_EXECUTE with bits of the other operation. Memory ends at its last byte,
+ * not its page's; host memory that is mapped ends at its last page.
+ *
+ * Host memory that is mapped must stay the process's until it is freed: the
+ * model reads and writes it in place.
+ *
+ * Below is what tests see beside the path: what lives in the model, and a hold
+ * on its engine. `path` is one that rig_nv_path_model opened and that is not
  * closed. Threads: any.
  */
 #include "paths/path.h"
@@ -13,6 +35,7 @@ struct model_counts {
   size_t channels;      /* of these */
   size_t memories;      /* given and not given back */
   size_t registrations; /* of channels */
+  size_t pending;       /* copies, and stores of releases, yet to be made */
   uint64_t used[3];     /* bytes, by enum rig_memory; map_host's in PINNED */
   uint64_t copies;      /* LAUNCH_DMAs that transfer, decoded since open */
   uint64_t interrupts;  /* NON_STALL_INTERRUPTs since open */

@@ -103,6 +103,8 @@ static void count(const struct model *m, struct model_counts *n) {
       .interrupts = m->interrupts,
       .words = m->words,
   };
+  for (const struct model_channel *c = m->channels; c; c = c->next)
+    n->pending += c->nwork + c->nstores;
   for (int i = RIG_DEVICE; i <= RIG_MAPPED; i++)
     n->used[i] = m->used[i];
   if (m->flush)
@@ -206,8 +208,7 @@ static int build(struct model *m) {
   if (!model_object_new(m, CLIENT, NV01_DEVICE_0, &m->path.device) ||
       !model_object_new(m, m->path.device, NV20_SUBDEVICE_0,
                         &m->path.subdevice) ||
-      !model_object_new(m, m->path.device, FERMI_VASPACE_A,
-                        &m->path.vaspace)) {
+      !model_object_new(m, m->path.device, FERMI_VASPACE_A, &m->path.vaspace)) {
     r = why(RIG_NV_HOST_MEMORY, "the model's objects");
     goto undo;
   }

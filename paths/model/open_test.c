@@ -144,6 +144,12 @@ static void closes(void **state) {
   assert_true(p->free(p->ctx, &b.channel[0].notifier, &r));
   in_use(p, "0 objects, 1 memories");
   assert_true(p->free(p->ctx, &b.channel[1].notifier, &r));
+  uint8_t params[64] = {0};
+  uint32_t group;
+  bench_group_params(&b, params);
+  assert_true(p->rm.alloc(p->ctx, p->device, 0xa06c, params, 20, &group, &r));
+  in_use(p, "1 objects, 0 memories, 0 registered");
+  assert_true(p->rm.free(p->ctx, p->device, group, &r));
   assert_int_equal(rig_nv_path_close(p), 0);
 }
 
@@ -160,8 +166,8 @@ static void stops(void **state) {
   const struct rig_nv_path *p = b.path;
   in_use(p, "7 objects, 4 memories, 2 registered channels");
   uint64_t w = bench_word_at(&b, 0);
-  uint32_t words[] = {0x20050017, (uint32_t)w, (uint32_t)(w >> 32), 1, 0,
-                      0x01100001};
+  uint32_t words[] = {0x20050017, (uint32_t)w, (uint32_t)(w >> 32),
+                      1,          0,           0x01100001};
   bench_run(&b, 0, words, COUNT(words));
   assert_int_equal(p->stop(p->ctx), RIG_NV_STOPPED);
   bench_store(bench_word(&b, 0), 77);
@@ -190,8 +196,8 @@ static void several(void **state) {
     bench_open(&b[i], NULL);
   for (uint32_t i = 0; i < 3; i++) {
     uint64_t w = bench_word_at(&b[i], 0);
-    uint32_t words[] = {0x20050017, (uint32_t)w, (uint32_t)(w >> 32), i + 1, 0,
-                        0x01100001};
+    uint32_t words[] = {0x20050017, (uint32_t)w, (uint32_t)(w >> 32),
+                        i + 1,      0,           0x01100001};
     bench_run(&b[i], 0, words, COUNT(words));
   }
   for (uint32_t i = 0; i < 3; i++)

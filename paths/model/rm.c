@@ -107,8 +107,7 @@ static bool share(struct model *m, struct model_object *parent, const void *p,
 }
 
 static bool engine(struct model *m, struct model_object *parent, uint32_t cls,
-                   size_t bytes, uint32_t *object,
-                   struct rig_nv_reply *reply) {
+                   size_t bytes, uint32_t *object, struct rig_nv_reply *reply) {
   if (!sized(NULL, bytes, 0, cls, reply))
     return false;
   for (struct model_object *o = m->objects; o; o = o->next)
@@ -192,8 +191,7 @@ bool model_rm_alloc(void *ctx, uint32_t parent, uint32_t cls, void *params,
 }
 
 /* Whether o is `top` or lies under it. */
-static bool under(struct model *m, const struct model_object *o,
-                  uint32_t top) {
+static bool under(struct model *m, const struct model_object *o, uint32_t top) {
   while (o && o->handle != top)
     o = model_object_of(m, o->parent);
   return o;

@@ -21,36 +21,56 @@ enum { COMPUTE = 0xcbc0, COPY = 0xc8b5 };
 static struct bench b;
 
 /* Parents that a case names, of the bench's objects. */
-enum parent { DEVICE, SUBDEVICE, OF_GROUP, OF_SHARE, OF_CHANNEL, OF_ENGINE,
-              NOBODY };
+enum parent {
+  DEVICE,
+  SUBDEVICE,
+  OF_GROUP,
+  OF_SHARE,
+  OF_CHANNEL,
+  OF_ENGINE,
+  NOBODY
+};
 
 static uint32_t object(enum parent p) {
-  const uint32_t handles[] = {b.path->device, b.path->subdevice, b.group,
-                              b.share,        b.channel[0].handle,
-                              b.channel[0].engine, 0x12345};
+  const uint32_t handles[] = {
+      b.path->device,      b.path->subdevice,   b.group, b.share,
+      b.channel[0].handle, b.channel[0].engine, 0x12345};
   return handles[p];
 }
 
 /* One field that a case changes, and to what. */
-enum field { NONE, ENGINE_TYPE, GROUP_SPACE, SPACE, FLAGS, ERROR, BUFFER,
-             OFFSET, ENTRIES, CONTEXT, USERD, USERD_AT, CLIENT, OBJECT };
+enum field {
+  NONE,
+  ENGINE_TYPE,
+  GROUP_SPACE,
+  SPACE,
+  FLAGS,
+  ERROR,
+  BUFFER,
+  OFFSET,
+  ENTRIES,
+  CONTEXT,
+  USERD,
+  USERD_AT,
+  CLIENT,
+  OBJECT
+};
 
 static struct abi_rm_field field(enum field f) {
   const struct abi_rm_layout *l = b.layout;
-  const struct abi_rm_field fields[] = {
-      [ENGINE_TYPE] = l->group.engine_type,
-      [GROUP_SPACE] = l->group.va_space,
-      [SPACE] = l->share.va_space,
-      [FLAGS] = l->share.flags,
-      [ERROR] = l->channel.object_error,
-      [BUFFER] = l->channel.object_buffer,
-      [OFFSET] = l->channel.gpfifo_offset,
-      [ENTRIES] = l->channel.gpfifo_entries,
-      [CONTEXT] = l->channel.context_share,
-      [USERD] = l->channel.userd_memory_0,
-      [USERD_AT] = l->channel.userd_offset_0,
-      [CLIENT] = l->debugger.app_client,
-      [OBJECT] = l->debugger.class_3d_object};
+  const struct abi_rm_field fields[] = {[ENGINE_TYPE] = l->group.engine_type,
+                                        [GROUP_SPACE] = l->group.va_space,
+                                        [SPACE] = l->share.va_space,
+                                        [FLAGS] = l->share.flags,
+                                        [ERROR] = l->channel.object_error,
+                                        [BUFFER] = l->channel.object_buffer,
+                                        [OFFSET] = l->channel.gpfifo_offset,
+                                        [ENTRIES] = l->channel.gpfifo_entries,
+                                        [CONTEXT] = l->channel.context_share,
+                                        [USERD] = l->channel.userd_memory_0,
+                                        [USERD_AT] = l->channel.userd_offset_0,
+                                        [CLIENT] = l->debugger.app_client,
+                                        [OBJECT] = l->debugger.class_3d_object};
   return fields[f];
 }
 
@@ -140,8 +160,7 @@ static const struct {
     {"debugger", DEVICE, DEBUGGER, 0, NONE, 0, ""},
     {"debugger's bytes", DEVICE, DEBUGGER, -4, NONE, 0, "8 bytes"},
     {"debugger's client", DEVICE, DEBUGGER, 0, CLIENT, 1, "hAppClient 0x1"},
-    {"debugger's object", DEVICE, DEBUGGER, 0, OBJECT, 0,
-     "hClass3dObject 0x0"},
+    {"debugger's object", DEVICE, DEBUGGER, 0, OBJECT, 0, "hClass3dObject 0x0"},
 };
 
 static void matches(const char *name, const struct rig_nv_reply *r,
@@ -227,12 +246,19 @@ static void frees(void **state) {
   uint8_t bytes[1024] = {0};
   struct rig_nv_reply r;
   size_t n = params(DEBUGGER, bytes);
-  assert_true(p->rm.alloc(p->ctx, p->device, DEBUGGER, bytes, n, &b.debugger,
-                          &r));
+  assert_true(
+      p->rm.alloc(p->ctx, p->device, DEBUGGER, bytes, n, &b.debugger, &r));
 }
 
-enum call { TOKEN, SCHEDULE, BOOST, SM_ERRORS, MMU_FAULTS, REGISTER,
-            UNREGISTER };
+enum call {
+  TOKEN,
+  SCHEDULE,
+  BOOST,
+  SM_ERRORS,
+  MMU_FAULTS,
+  REGISTER,
+  UNREGISTER
+};
 
 static bool control(enum call c, uint32_t h, uint8_t *p, size_t n,
                     struct rig_nv_reply *r) {
@@ -278,8 +304,7 @@ static void controls(void **state) {
       {"mmu_faults", MMU_FAULTS, p->device, 72, "mmu_faults: debugger 0x"},
       {"mmu_faults bytes", MMU_FAULTS, b.debugger, 64, "64 bytes"},
       {"mmu_faults none yet", MMU_FAULTS, b.debugger, 72, ""},
-      {"register twice", REGISTER, chan, 0,
-       "is registered: NV status 0x40"},
+      {"register twice", REGISTER, chan, 0, "is registered: NV status 0x40"},
       {"register a group", REGISTER, b.group, 0, "register: channel 0x"},
       {"unregister a group", UNREGISTER, b.group, 0, "unregister: channel 0x"},
       {"unregister", UNREGISTER, chan, 0, ""},

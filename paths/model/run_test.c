@@ -98,7 +98,8 @@ static void copies(struct bench *b) {
   uint64_t w = bench_word_at(b, 0);
   for (int i = 0; i < 4096; i++)
     *bench_data(b, (uint64_t)i) = (uint8_t)(i * 7 + 1);
-  RUN(b, 1, SET_COPY(b), COPY(bench_data_at(b, 8192), bench_data_at(b, 0), 4096),
+  RUN(b, 1, SET_COPY(b),
+      COPY(bench_data_at(b, 8192), bench_data_at(b, 0), 4096),
       COPY(bench_data_at(b, 16384 + 1), bench_data_at(b, 8192 + 3), 1001),
       COPY_RELEASE(w, 1));
   assert_true(bench_wait(bench_word(b, 0), 1));
@@ -193,8 +194,8 @@ static void compute_state(struct bench *b) {
 /* Other headers: non-incrementing, immediate, increment once, and no-ops. */
 static void headers(struct bench *b) {
   uint64_t w = bench_word_at(b, 0);
-  RUN(b, 0, 0, 0x60020019, 5, 6, 0x8000001a, 0xa0020017, LO(w + 8), HI(w),
-      0x20020017, LO(w), HI(w), 0x2001001b, 0x01000001);
+  RUN(b, 0, 0, 0x60020019, 5, 6, 0x8000001a, 0xa0030017, LO(w + 8), 7, HI(w),
+      0x20010017, LO(w), 0x2001001b, 0x01000001);
   assert_true(bench_wait(bench_word(b, 0), 6));
 }
 
@@ -223,13 +224,20 @@ static const struct {
   const char *name;
   void (*run)(struct bench *);
 } cases[] = {
-    {"release", release},       {"stamps", stamps},
-    {"narrow", narrow},         {"acquires", acquires},
-    {"circular", circular},     {"copies", copies},
-    {"box", box},               {"fills", fills},
-    {"fill rows", fill_rows},   {"device memory", device_memory},
-    {"compute", compute_state}, {"headers", headers},
-    {"laps", laps},             {"stalls", stalls},
+    {"release", release},
+    {"stamps", stamps},
+    {"narrow", narrow},
+    {"acquires", acquires},
+    {"circular", circular},
+    {"copies", copies},
+    {"box", box},
+    {"fills", fills},
+    {"fill rows", fill_rows},
+    {"device memory", device_memory},
+    {"compute", compute_state},
+    {"headers", headers},
+    {"laps", laps},
+    {"stalls", stalls},
 };
 
 static void runs(void **state) {
@@ -298,7 +306,7 @@ static void orders(void **state) {
   enum { MOST_SEEDS = 40 };
   static const struct {
     const char *name;
-    bool late; /* whether some seed shows the word before the copy */
+    bool late;       /* whether some seed shows the word before the copy */
     uint32_t method; /* 0 for the host's release, else LAUNCH_DMA's argument */
     uint32_t execute;
     bool wfi;
@@ -333,8 +341,8 @@ static void orders(void **state) {
       if (t[i].wfi)
         bench_push(&b, 1, wfi, COUNT(wfi));
       const uint32_t host[] = {0x20050017, LO(c), HI(c), 1, 0, t[i].execute};
-      const uint32_t copy[] = {0x20048090, HI(c), LO(c), 1, 0, 0x200180c0,
-                               t[i].method};
+      const uint32_t copy[] = {0x20048090, HI(c),      LO(c),      1,
+                               0,          0x200180c0, t[i].method};
       if (t[i].method)
         bench_run(&b, 1, copy, COUNT(copy));
       else
@@ -382,7 +390,8 @@ static void drops(void **state) {
     o.drop_copy = n;
     bench_open(&b, &o);
     memset(bench_data(&b, 0), 1, 64);
-    RUN(&b, 1, SET_COPY(&b), COPY(bench_data_at(&b, 64), bench_data_at(&b, 0), 8),
+    RUN(&b, 1, SET_COPY(&b),
+        COPY(bench_data_at(&b, 64), bench_data_at(&b, 0), 8),
         COPY(bench_data_at(&b, 128), bench_data_at(&b, 0), 8),
         COPY_RELEASE(bench_word_at(&b, 0), 1),
         COPY(bench_data_at(&b, 192), bench_data_at(&b, 0), 8),
@@ -396,10 +405,8 @@ static void drops(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(runs),
-      cmocka_unit_test(classes),
-      cmocka_unit_test(drops),
-      cmocka_unit_test(orders),
+      cmocka_unit_test(runs),  cmocka_unit_test(classes),
+      cmocka_unit_test(drops), cmocka_unit_test(orders),
       cmocka_unit_test(bells),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

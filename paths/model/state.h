@@ -87,7 +87,7 @@ struct model_work {
   uint32_t src_pitch, dst_pitch;
   bool transfer, pipelined, drop, fill, flush;
   uint8_t pattern[16]; /* of a fill's element, and which bytes it writes */
-  bool writes[16];
+  bool writes[16], uniform;
   unsigned element;
   uint64_t row, done; /* progress: rows, bytes of the row */
   unsigned sem;       /* 0, DMA_SEM_ONE_WORD, DMA_SEM_FOUR_WORD */
@@ -120,6 +120,7 @@ struct model_channel {
   unsigned nwork;
   struct model_store stores[STORES];
   unsigned nstores;
+  bool releasing; /* held by a host release whose store has yet to land */
 };
 
 struct model_fault {
@@ -178,9 +179,8 @@ bool model_alloc(void *ctx, enum rig_memory, uint64_t n, unsigned flags,
                  struct rig_nv_memory *, struct rig_nv_reply *);
 bool model_map_host(void *ctx, void *p, uint64_t n, enum rig_mapping *,
                     struct rig_nv_memory *, struct rig_nv_reply *);
-bool model_map_peer(void *ctx, const struct rig_nv_memory *,
-                    enum rig_mapping *, struct rig_nv_memory *,
-                    struct rig_nv_reply *);
+bool model_map_peer(void *ctx, const struct rig_nv_memory *, enum rig_mapping *,
+                    struct rig_nv_memory *, struct rig_nv_reply *);
 bool model_reaches(void *ctx, int index);
 bool model_free(void *ctx, const struct rig_nv_memory *, struct rig_nv_reply *);
 bool model_dma(void *ctx, const struct rig_nv_memory *, const char *fn,
@@ -238,6 +238,8 @@ enum model_step model_store_post(struct model *, struct model_channel *,
                                  const struct model_store *);
 /* Lands the oldest store; false where its memory is gone. */
 bool model_store_land(struct model *, struct model_channel *);
+/* The GPU's timer: nanoseconds since 1970, as an H200's. Any thread. */
+uint64_t model_timer(void);
 bool model_word_load(struct model *, uint64_t at, bool wide, uint64_t *x);
 
 /* fault.c: stop the channel's group. */

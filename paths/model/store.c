@@ -37,7 +37,7 @@ enum model_step model_store_post(struct model *m, struct model_channel *c,
   return STEP_DONE;
 }
 
-static uint64_t timer(void) {
+uint64_t model_timer(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -50,7 +50,7 @@ bool model_store_land(struct model *m, struct model_channel *c) {
   if (!p)
     return false;
   if (s.stamped)
-    ck_pr_store_64((uint64_t *)(void *)(p + 8), timer());
+    ck_pr_store_64((uint64_t *)(void *)(p + 8), model_timer());
   /* Release: pairs with the acquire load of whoever reads the word, who then
    * sees the stamp and the work that the release followed. */
   ck_pr_fence_release();

@@ -43,8 +43,7 @@ void bench_channel_params(const struct bench *b, int i, uint8_t *p) {
   bench_set(p, b->layout->channel.gpfifo_entries, BENCH_ENTRIES);
   bench_set(p, b->layout->channel.context_share, b->share);
   bench_set(p, b->layout->channel.userd_memory_0, b->block.handle);
-  bench_set(p, b->layout->channel.userd_offset_0,
-            USERD_0 + (uint64_t)i * PAGE);
+  bench_set(p, b->layout->channel.userd_offset_0, USERD_0 + (uint64_t)i * PAGE);
 }
 
 void bench_debugger_params(const struct bench *b, uint8_t *p) {
@@ -52,8 +51,8 @@ void bench_debugger_params(const struct bench *b, uint8_t *p) {
   bench_set(p, b->layout->debugger.class_3d_object, b->channel[0].engine);
 }
 
-static uint32_t make(struct bench *b, uint32_t parent, uint32_t cls,
-                     uint8_t *p, size_t bytes, const char *what) {
+static uint32_t make(struct bench *b, uint32_t parent, uint32_t cls, uint8_t *p,
+                     size_t bytes, const char *what) {
   uint32_t object = 0;
   ok(b->path->rm.alloc(b->path->ctx, parent, cls, p, bytes, &object, &reply),
      what);
@@ -73,9 +72,8 @@ static void make_channel(struct bench *b, int i) {
   bench_channel_params(b, i, params);
   c->handle = make(b, b->group, p->gpu.channel_class, params,
                    b->layout->channel.bytes, "channel");
-  c->engine = make(b, c->handle,
-                   i ? p->gpu.copy_class : p->gpu.compute_class, NULL, 0,
-                   "engine");
+  c->engine = make(b, c->handle, i ? p->gpu.copy_class : p->gpu.compute_class,
+                   NULL, 0, "engine");
   ok(p->rm.token(p->ctx, c->handle, &c->token, &reply), "token");
   ok(p->register_channel(p->ctx, c->handle, &reply), "register");
 }
@@ -90,7 +88,8 @@ void bench_open(struct bench *b, const struct rig_nv_model_options *options) {
   take(b, SEGMENTS_0 + 2 * BENCH_SEGMENT, &b->block);
   take(b, BENCH_DATA + BENCH_DATA_BYTES, &b->words);
   bench_group_params(b, params);
-  b->group = make(b, p->device, 0xa06c, params, b->layout->group.bytes, "group");
+  b->group =
+      make(b, p->device, 0xa06c, params, b->layout->group.bytes, "group");
   memset(params, 0, sizeof params);
   bench_share_params(b, params);
   b->share = make(b, b->group, 0x9067, params, b->layout->share.bytes, "share");
@@ -129,8 +128,8 @@ void bench_close(struct bench *b) {
 
 void bench_entry(struct bench *b, int i, uint64_t entry) {
   struct bench_channel *c = &b->channel[i];
-  uint64_t *ring = (uint64_t *)(void *)((char *)b->block.host + RING_0 +
-                                        (size_t)i * PAGE);
+  uint64_t *ring =
+      (uint64_t *)(void *)((char *)b->block.host + RING_0 + (size_t)i * PAGE);
   ring[c->put] = entry;
   c->put = (c->put + 1) % BENCH_ENTRIES;
 }

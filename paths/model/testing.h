@@ -62,7 +62,7 @@ uint64_t *bench_word(const struct bench *, int i);
 uint64_t bench_data_at(const struct bench *, uint64_t i);
 uint8_t *bench_data(const struct bench *, uint64_t i);
 
-uint64_t bench_load(uint64_t *word); /* acquire */
+uint64_t bench_load(uint64_t *word);          /* acquire */
 void bench_store(uint64_t *word, uint64_t x); /* release */
 /* Waits until the word holds x; false after 10 s. */
 bool bench_wait(uint64_t *word, uint64_t x);

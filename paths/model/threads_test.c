@@ -50,16 +50,35 @@ static void submits(uint64_t seed) {
   memcpy(bench_data(&b, 0), &x, 8);
   for (uint64_t v = 1; v <= VALUES; v++) {
     uint64_t s = bench_data_at(&b, 8 * (v - 1)), d = s + 8;
-    const uint32_t copy[] = {
-        0x20050017, (uint32_t)w, (uint32_t)(w >> 32), (uint32_t)(v - 1), 0,
-        0x01001003, 0x20018000, 0xc8b5, 0x20048100, (uint32_t)(s >> 32),
-        (uint32_t)s, (uint32_t)(d >> 32), (uint32_t)d, 0x20018106, 8,
-        0x200180c0, 0x182, 0x20048090, (uint32_t)(w >> 32), (uint32_t)w,
-        (uint32_t)v, 0, 0x200180c0, 0x0800000c};
+    const uint32_t copy[] = {0x20050017,
+                             (uint32_t)w,
+                             (uint32_t)(w >> 32),
+                             (uint32_t)(v - 1),
+                             0,
+                             0x01001003,
+                             0x20018000,
+                             0xc8b5,
+                             0x20048100,
+                             (uint32_t)(s >> 32),
+                             (uint32_t)s,
+                             (uint32_t)(d >> 32),
+                             (uint32_t)d,
+                             0x20018106,
+                             8,
+                             0x200180c0,
+                             0x182,
+                             0x20048090,
+                             (uint32_t)(w >> 32),
+                             (uint32_t)w,
+                             (uint32_t)v,
+                             0,
+                             0x200180c0,
+                             0x0800000c};
     const uint32_t release[] = {
-        0x20050017, (uint32_t)w, (uint32_t)(w >> 32), (uint32_t)(v - 1), 0,
-        0x01001003, 0x20050017, (uint32_t)w, (uint32_t)(w >> 32), (uint32_t)v,
-        0, 0x01100001};
+        0x20050017,        (uint32_t)w, (uint32_t)(w >> 32),
+        (uint32_t)(v - 1), 0,           0x01001003,
+        0x20050017,        (uint32_t)w, (uint32_t)(w >> 32),
+        (uint32_t)v,       0,           0x01100001};
     if (v > BENCH_ENTRIES / 2)
       while (bench_load(bench_word(&b, 0)) < v - BENCH_ENTRIES / 2)
         bench_sleep_ms(0);
@@ -86,8 +105,8 @@ static void beside(void **state) {
     o.seed = seed;
     bench_open(&b, &o);
     for (size_t i = 0; i < COUNT(t); i++)
-      assert_int_equal(
-          pthread_create(&t[i], NULL, allocate, pages + i * PAGE), 0);
+      assert_int_equal(pthread_create(&t[i], NULL, allocate, pages + i * PAGE),
+                       0);
     submits(seed);
     for (size_t i = 0; i < COUNT(t); i++) {
       void *bad;

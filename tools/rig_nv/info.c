@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <string.h>
+
+#include "tools/rig_nv/output.h"
+#include "tools/rig_nv/tool.h"
+
+static error_t option(int key, char *text, struct argp_state *state) {
+  (void)text;
+  if (key != 'j')
+    return ARGP_ERR_UNKNOWN;
+  *(bool *)state->input = true;
+  return 0;
+}
+
+static void facts(struct output *o, const struct rig_facts *f) {
+  output_text(o, "arch", "architecture", f->arch);
+  output_text(o, "bus", "PCI address", f->bus);
+  output_text(o, "queue_0", "queue 0", f->queues[0]);
+  output_text(o, "queue_1", "queue 1", f->queues[1]);
+  output_text(o, "copy_engine", "queue of copies", f->queues[f->copy_engine]);
+  output_number(o, "budget", "budget, bytes", f->budget);
+  output_bool(o, "waits_words", "waits for words",
+              f->waits >> RIG_WAIT_WORD & 1);
+  output_bool(o, "waits_objects", "waits for objects",
+              f->waits >> RIG_WAIT_OBJECT & 1);
+  output_number(o, "most_waits", "most waits", f->most_waits);
+  output_bool(o, "may_block", "submit may block", f->may_block);
+  output_bool(o, "maps_host", "maps host memory", f->maps_host);
+  output_bool(o, "host_addresses", "host sees Device", f->host_addresses);
+  output_signed(o, "hang_ms", "hang bound, ms", f->hang_ms);
+  output_signed(o, "cache_bytes", "last cache, bytes", f->cache_bytes);
+  output_number(o, "alignment", "alignment, bytes", f->alignment);
+  output_bool(o, "own_word", "word of its own", f->own_word != NULL);
+}
+
+static void capability(struct output *o, const struct rig_nv_gpu *g) {
+  output_hex(o, "channel_class", "channel class", g->channel_class);
+  output_hex(o, "compute_class", "compute class", g->compute_class);
+  output_hex(o, "copy_class", "copy class", g->copy_class);
+  output_hex(o, "sm_version", "SM version", g->sm_version);
+  output_number(o, "gpcs", "GPCs", g->gpcs);
+  output_number(o, "tpcs_per_gpc", "TPCs a GPC", g->tpcs_per_gpc);
+  output_number(o, "sms_per_tpc", "SMs a TPC", g->sms_per_tpc);
+  output_number(o, "warps_per_sm", "warps a SM", g->warps_per_sm);
+  output_hex(o, "shared_window", "shared window", g->shared_window);
+  output_hex(o, "local_window", "local window", g->local_window);
+}
+
+static int show(const struct tool_gpu *gpu, bool json) {
+  struct output o;
+  output_begin(&o, json);
+  output_text(&o, "device", "device", gpu->what);
+  facts(&o, rig_nv_facts(gpu->device));
+  capability(&o, rig_nv_capability(gpu->device));
+  if (output_end(&o))
+    return tool_failed("writing to stdout", strerror(errno));
+  return TOOL_OK;
+}
+
+int tool_info(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"json", 'j', NULL, 0, "One JSON object", 0}, {0}};
+  static const struct argp argp = {
+      options, option,
+      "",      "Prints what the device states of itself and of its GPU.",
+      NULL,    NULL,
+      NULL};
+  bool json = false;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &json))
+    return TOOL_ERROR;
+  struct tool_gpu gpu;
+  if (tool_open(&gpu, NULL))
+    return TOOL_ERROR;
+  int status = show(&gpu, json);
+  if (tool_stop(&gpu))
+    status = TOOL_ERROR;
+  if (tool_close(&gpu))
+    status = TOOL_ERROR;
+  return status;
+}

@@ -1,0 +1,146 @@
+#!/bin/sh
+# SPDX-License-Identifier: ISC
+# rig-nv as its users call it: what it prints, and how it exits.
+set -u
+rig=$1
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failures=0
+
+fail() {
+  echo "FAILED: $*"
+  sed 's/^/  out: /' "$tmp/out"
+  sed 's/^/  err: /' "$tmp/err"
+  failures=$((failures + 1))
+}
+
+# is STATUS ARGUMENTS: runs it, keeps out and err.
+is() {
+  want=$1
+  shift
+  "$rig" "$@" >"$tmp/out" 2>"$tmp/err"
+  got=$?
+  [ "$got" -eq "$want" ] || fail "rig-nv $*: exit status $got, not $want"
+}
+
+# out, err PATTERN: a line of the last one's output matches. `none`: no bytes.
+out() { grep -Eq -- "$1" "$tmp/out" || fail "stdout has no $1"; }
+err() { grep -Eq -- "$1" "$tmp/err" || fail "stderr has no $1"; }
+out_none() { [ ! -s "$tmp/out" ] || fail "stdout is not empty"; }
+err_none() { [ ! -s "$tmp/err" ] || fail "stderr is not empty"; }
+
+# Rows of one JSON object, each "key": value, all but the last with a comma.
+# Prints the keys.
+json_keys() {
+  sed -n '1{/^{$/!q1};$!p' "$tmp/out" >"$tmp/rows" || return 1
+  [ "$(tail -n 1 "$tmp/out")" = "}" ] || return 1
+  sed 1d "$tmp/rows" >"$tmp/body"
+  value='("([^"\\]|\\.)*"|-?[0-9]+(\.[0-9]+)?|true|false|null)'
+  sed '$!s/,$/;/; $s/,$/!/' "$tmp/body" >"$tmp/ends"
+  last=$(wc -l <"$tmp/ends")
+  bad=$(sed '$d' "$tmp/ends" | grep -Evc "^  \"[a-z0-9_]+\": $value;$")
+  [ "$bad" -eq 0 ] && [ "$last" -gt 3 ] || return 1
+  tail -n 1 "$tmp/ends" | grep -Eq "^  \"[a-z0-9_]+\": $value$" || return 1
+  sed 's/^  "\([a-z0-9_]*\)".*/\1/' "$tmp/ends"
+}
+
+has_keys() {
+  keys=$(json_keys) || { fail "no JSON object"; return; }
+  for key in "$@"; do
+    echo "$keys" | grep -qx "$key" || fail "no key $key"
+  done
+  [ -z "$(echo "$keys" | sort | uniq -d)" ] || fail "a key stands twice"
+}
+
+# run verifies
+is 0 run --submissions 2000 --threads 4
+out '^verified +yes$'
+out '^submissions +2000$'
+out '^device +the model'
+err_none
+is 0 run --submissions=500 --threads=1 --seed=7 --json
+has_keys device arch submissions bytes seconds submissions_per_second \
+  host_ns later verified
+out '^  "verified": true$'
+out '^  "submissions": 500,$'
+is 0 run --submissions 0
+out '^verified +yes$'
+
+# a file is uploaded, whatever its size
+printf 'odd' >"$tmp/odd"
+: >"$tmp/empty"
+head -c 300001 /dev/urandom >"$tmp/big"
+for file in odd empty big; do
+  is 0 run --submissions 300 "$tmp/$file"
+  out '^verified +yes$'
+done
+
+# run finds a copy that wrote nothing: the first, of the upload, or a later
+# one. Where a word of it is waited for, the work stands still.
+for copy in 1 9; do
+  is 1 run --submissions 40 --threads 1 --drop-copy $copy
+  out '^verified +no$'
+  err 'byte [0-9]+ of [A-Z][a-z]+ memory is 0x|no progress for [0-9]+ ms'
+done
+is 1 run --submissions 20 --threads 1 --drop-copy 1 --json
+out '^  "verified": false$'
+
+# info
+is 0 info
+out '^architecture +sm_90$'
+out '^queue 1 +COPY:0$'
+is 0 info --json
+has_keys device arch queue_0 queue_1 budget most_waits copy_class
+out '^  "arch": "sm_90",$'
+
+# help and version
+is 0 --help
+out 'run \[FILE\]'
+is 0 --version
+out '^rig-nv [0-9]'
+is 0 run --help
+out '--submissions'
+grep -q drop-copy "$tmp/out" && fail "run --help shows --drop-copy"
+
+# wrong usage and errors: 2, the cause on stderr, nothing on stdout
+while IFS='|' read -r cause arguments; do
+  # shellcheck disable=SC2086
+  is 2 $arguments
+  out_none
+  err "$cause"
+done <<TABLE
+no command|
+'walk' is no command|walk
+unrecognized option|run --frobnicate
+unrecognized option|--frobnicate
+'x' is no number|run --submissions x
+'-1' is no number|run --threads=-1
+'65' is no number up to 64|run --threads 65
+none would submit|run --threads 0
+one FILE is enough|run $tmp/odd $tmp/odd
+$tmp/absent: No such file|run $tmp/absent
+$tmp: Is a directory|run $tmp
+Too many arguments|info extra
+TABLE
+if [ "$(id -u)" -ne 0 ]; then
+  chmod 000 "$tmp/odd"
+  is 2 run "$tmp/odd"
+  err "$tmp/odd: Permission denied"
+fi
+if [ -e /dev/full ]; then
+  "$rig" info >/dev/full 2>"$tmp/err"
+  [ $? -eq 2 ] || fail "info to a full device"
+  err 'stdout: No space left'
+fi
+
+# SIGINT ends it early, and what was submitted is verified
+"$rig" run --submissions 100000000 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+sleep 1
+kill -INT "$pid"
+wait "$pid"
+[ $? -eq 0 ] || fail "SIGINT: not verified"
+out '^verified +yes$'
+
+[ "$failures" -eq 0 ] && echo "all as it must be"
+exit "$((failures > 0))"
