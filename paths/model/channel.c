@@ -123,7 +123,7 @@ void model_channel_end(struct model *m, struct model_channel *c) {
     while (c->nstores)
       (void)!model_store_land(m, c);
   c->nstores = c->nwork = c->nfetched = 0;
-  c->releasing = false;
+  c->releasing = c->held = false;
   c->words = c->count = 0;
   c->dead = true;
 }

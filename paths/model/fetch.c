@@ -174,13 +174,18 @@ enum model_step model_fetch(struct model *m, struct model_channel *c) {
       return step;
     open_segment(c);
   }
-  uint64_t n = 4;
-  uint32_t x;
-  char *p = model_reach(m, c->at, &n);
-  if (!p || n < 4)
-    return model_fault_mmu(m, c, c->at, FAULT_READ);
-  memcpy(&x, p, sizeof x);
-  enum model_step step = c->count ? argument(m, c, x) : header(m, c, x);
+  /* A word that waits is not read again: once a release's store has landed,
+   * its words are the driver's. */
+  if (!c->held) {
+    uint64_t n = 4;
+    char *p = model_reach(m, c->at, &n);
+    if (!p || n < 4)
+      return model_fault_mmu(m, c, c->at, FAULT_READ);
+    memcpy(&c->word, p, sizeof c->word);
+  }
+  enum model_step step =
+      c->count ? argument(m, c, c->word) : header(m, c, c->word);
+  c->held = step == STEP_WAIT;
   if (step != STEP_DONE)
     return step;
   m->words++;

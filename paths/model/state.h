@@ -120,6 +120,8 @@ struct model_channel {
   unsigned nwork;
   struct model_store stores[STORES];
   unsigned nstores;
+  uint32_t word;  /* the segment's next, and whether it waits, read already */
+  bool held;
   bool releasing; /* held by a host release whose store has yet to land */
 };
 
