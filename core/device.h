@@ -33,7 +33,9 @@ void device_sizes_init(struct device_sizes *);
 int device_make_sized(const struct rig_nv_path *, const struct rig_nv_options *,
                       const struct device_sizes *, struct rig_nv **);
 
+/* Memory of the device that its caller holds, or of its own. */
 struct rig_nv_region {
+  struct rig_nv_region *next; /* of a stack of the device's */
   struct rig_nv *device;
   struct rig_nv_memory memory;
   enum rig_memory kind;
@@ -53,7 +55,10 @@ struct rig_nv {
   struct rig_nv_memory joins;     /* a Pinned page: the two join words */
   struct rig_nv_memory word_map;  /* of the caller's array, or none */
   struct rig_nv_region *own_word; /* or NULL; freed by its holder or release */
-  struct rig_nv_region *staging;  /* or NULL; the turn holder's */
+  struct rig_nv_region *staging;  /* one that is free, or NULL (ck_pr) */
+  struct rig_nv_region *stuck;    /* staging regions that work may still use,
+                                   * until stop: a stack (ck_pr) */
+  uint32_t mode;                  /* enum rig_nv_mode, latched (ck_pr) */
   uint64_t regions;               /* that the caller holds (ck_pr) */
   uint32_t stopped;               /* 0 or 1 (ck_pr) */
 };

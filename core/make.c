@@ -65,9 +65,8 @@ static int check_options(const struct rig_nv_options *o) {
                "make: options of %zu bytes, not %zu: was "
                "rig_nv_options_init called?",
                o->size, sizeof *o);
-  if (o->mode == RIG_NV_POST)
-    return why(RIG_NV_INVALID, "make: this version has no post mode");
-  if (o->mode != RIG_NV_LATCH && o->mode != RIG_NV_TURN)
+  if (o->mode != RIG_NV_LATCH && o->mode != RIG_NV_TURN &&
+      o->mode != RIG_NV_POST)
     return why(RIG_NV_INVALID, "make: %d is no mode", (int)o->mode);
   const struct rig_nv_allocator *a = o->allocator;
   if (a != NULL && (a->alloc == NULL || a->release == NULL))
@@ -199,8 +198,7 @@ static int make_rings(struct rig_nv *d, const struct device_sizes *s,
                      .units = {s->start_units, s->start_units},
                      .released_by = NOBODY,
                      .owes = (1u << QUEUES) - 1};
-  marks_init(&d->rings.marks, marks, s->in_flight, &c);
-  d->rings.last = c;
+  rings_init(&d->rings, marks, s->in_flight, &c);
   d->rings.newest = &d->generation;
   d->rings.doorbell = d->path->doorbell;
   d->rings.flush = d->path->flush;
@@ -301,13 +299,15 @@ int device_make_sized(const struct rig_nv_path *path,
     return e;
   const struct rig_nv_allocator *host =
       options->allocator ? options->allocator : &standard;
-  struct rig_nv *d = device_host_alloc(host, LINE, sizeof *d);
+  struct rig_nv *d =
+      device_host_alloc(host, _Alignof(struct rig_nv), sizeof *d);
   if (d == NULL)
     return -RIG_NV_HOST_MEMORY;
   d->host = *host;
   d->edge = &edge;
   d->path = path;
   d->layout = layout;
+  d->mode = options->mode;
   state_facts(d);
   e = make_all(d, options, sizes);
   if (e != 0)

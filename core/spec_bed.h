@@ -79,7 +79,7 @@ static inline struct rig_nv_region *alloc(struct rig_nv *d,
 static inline uint64_t submit(struct rig_nv *d,
                               const struct rig_submission *s) {
   const char *failure = NULL;
-  uint64_t v = d->rings.last.v + 1;
+  uint64_t v = rings_last(&d->rings) + 1;
   assert_int_equal(d->edge->room(d, s), RIG_FITS);
   if (d->edge->submit(d, v, s, &failure) != RIG_COMMITTED)
     fail_msg("submit: %s", failure);

@@ -324,7 +324,7 @@ static bool submit_parts(void) {
   struct rig_wait w = {4096, 1, RIG_WAIT_WORD};
   struct rig_submission s = {.parts = p, .nparts = 2, .waits = &w, .nwaits = 1};
   const char *failure;
-  uint64_t v = forked->rings.last.v + 1;
+  uint64_t v = rings_last(&forked->rings) + 1;
   return forked->edge->room(forked, &s) == RIG_FITS &&
          forked->edge->submit(forked, v, &s, &failure) == RIG_COMMITTED &&
          forked->edge->commit(forked, v, &failure) == RIG_OK &&

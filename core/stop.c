@@ -12,6 +12,28 @@ static bool both_stopped(const struct rig_nv *d) {
   return true;
 }
 
+/* The staging regions, the free one on top of the stuck. */
+static struct rig_nv_region *take_staging(struct rig_nv *d) {
+  struct rig_nv_region *all = d->stuck;
+  if (d->staging) {
+    d->staging->next = all;
+    all = d->staging;
+  }
+  d->staging = d->stuck = NULL;
+  return all;
+}
+
+/* Gives the staging regions back; the last fault, or the one before. */
+static int fault_of_staging(struct rig_nv *d, int fault) {
+  for (struct rig_nv_region *r = take_staging(d), *next; r; r = next) {
+    next = r->next;
+    int e = region_end(r);
+    if (e != 0)
+      fault = e;
+  }
+  return fault;
+}
+
 /* Gives back what the device itself holds of the path, once nothing runs. */
 static int give_back(struct rig_nv *d) {
   int fault = 0, e = channels_free_memory(d->path, &d->channels);
@@ -23,13 +45,7 @@ static int give_back(struct rig_nv *d) {
     if (e != 0)
       fault = e;
   }
-  if (d->staging) {
-    e = region_end(d->staging);
-    d->staging = NULL;
-    if (e != 0)
-      fault = e;
-  }
-  return fault;
+  return fault_of_staging(d, fault);
 }
 
 /*
@@ -51,7 +67,7 @@ int rig_nv_stop(struct rig_nv *d, const char *fault) {
   bool stopped = d->path->stop(d->path->ctx) == RIG_NV_STOPPED;
   bool silent = gone || stopped;
   if (silent || both_stopped(d))
-    rig_word_raise(d->facts.word, d->rings.last.v);
+    rig_word_raise(d->facts.word, rings_last(&d->rings));
   d->host.release(d->host.ctx, d->rings.marks.at,
                   d->rings.marks.n * sizeof *d->rings.marks.at);
   d->rings.marks.at = NULL;
@@ -64,19 +80,26 @@ int rig_nv_release(struct rig_nv *d) {
     return e;
   if (!shared_load_32(&d->stopped))
     return why(RIG_NV_INVALID, "release: the device is not stopped");
-  uint64_t own = (d->own_word != NULL) + (d->staging != NULL);
+  uint64_t own = d->own_word != NULL;
+  for (struct rig_nv_region *r = d->stuck; r; r = r->next)
+    own++;
+  own += d->staging != NULL;
   uint64_t live = shared_load_64(&d->regions) - own;
   if (live != 0)
     return why(RIG_NV_INVALID, "release: %llu regions are not freed",
                (unsigned long long)live);
-  if (d->own_word && !rig_reached(rig_nv_signaled(d), d->rings.last.v))
+  if (d->own_word && !rig_reached(rig_nv_signaled(d), rings_last(&d->rings)))
     return why(RIG_NV_INVALID, "release: the word has not reached the last "
                                "value: work of the device may still write it");
   if (d->own_word)
     e = region_end(d->own_word);
   struct rig_nv_allocator host = d->host;
-  if (d->staging) /* its memory stays: work may still use it */
-    host.release(host.ctx, d->staging, sizeof *d->staging);
+  /* Left where the channels did not go: their memory stays, for work may
+   * still use it. */
+  for (struct rig_nv_region *r = take_staging(d), *next; r; r = next) {
+    next = r->next;
+    host.release(host.ctx, r, sizeof *r);
+  }
   host.release(host.ctx, d, sizeof *d);
   return e;
 }

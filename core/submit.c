@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: ISC */
+/*
+ * The C functions of a device, and submission without a turn.
+ */
+#include "core/api/why.h"
 #include "core/device.h"
 
+/* Whether the device runs in the mode; latches it where none is. */
+static bool latch(struct rig_nv *d, enum rig_nv_mode mode) {
+  uint32_t now = shared_load_32(&d->mode);
+  if (now == RIG_NV_LATCH &&
+      shared_cas_32(&d->mode, RIG_NV_LATCH, (uint32_t)mode))
+    return true;
+  return shared_load_32(&d->mode) == (uint32_t)mode;
+}
+
 enum rig_room rig_nv_room(void *self, const struct rig_submission *s) {
-  const struct rig_nv *d = self;
+  struct rig_nv *d = self;
   return rings_room(&d->rings, s);
 }
 
@@ -10,6 +23,10 @@ enum rig_done rig_nv_submit(void *self, uint64_t v,
                             const struct rig_submission *s,
                             const char **failure) {
   struct rig_nv *d = self;
+  if (!latch(d, RIG_NV_TURN)) {
+    *failure = "submit: the device is in post mode";
+    return RIG_FAILED;
+  }
   return rings_submit(&d->rings, v, s, failure);
 }
 
@@ -24,4 +41,26 @@ enum rig_done rig_nv_settle(void *self, const char **failure) {
   (void)self;
   *failure = NULL;
   return RIG_OK;
+}
+
+int rig_nv_post(struct rig_nv *d, const struct rig_submission *s, uint64_t *v) {
+  const char *refused;
+  if (!latch(d, RIG_NV_POST))
+    return why(RIG_NV_INVALID, "post: the device is in turn mode");
+  int answer = rings_post(&d->rings, s, v, &refused);
+  return answer < 0 ? why(RIG_NV_INVALID, "post: %s", refused) : answer;
+}
+
+int rig_nv_post_wait(struct rig_nv *d, const struct rig_submission *s,
+                     uint64_t deadline_ns, uint64_t *v) {
+  for (;;) {
+    /* Before the answer, so that a value reached since then ends the wait. */
+    uint64_t word = rig_nv_signaled(d);
+    int answer = rig_nv_post(d, s, v);
+    if (answer != RIG_LATER)
+      return answer;
+    int e = rig_nv_wait(d, word + 1, deadline_ns);
+    if (e != 0)
+      return e;
+  }
 }

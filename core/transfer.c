@@ -14,13 +14,13 @@ enum {
   MS = 1000000
 };
 
-/* Waits until every value is reached, for as long as the word moves. */
-static int drain(struct rig_nv *d) {
+/* Waits until v is reached, for as long as the word moves. */
+static int reach(struct rig_nv *d, uint64_t v) {
   uint64_t bound =
       d->facts.hang_ms >= 0 ? (uint64_t)d->facts.hang_ms : STILL_MS;
   for (;;) {
     uint64_t seen = rig_nv_signaled(d);
-    int e = rig_nv_wait(d, d->rings.last.v, device_now() + bound * MS);
+    int e = rig_nv_wait(d, v, device_now() + bound * MS);
     if (e != -RIG_NV_TIMEOUT)
       return e;
     if (rig_nv_signaled(d) == seen)
@@ -29,23 +29,49 @@ static int drain(struct rig_nv *d) {
   }
 }
 
-/* One copy as the next value, and its end. */
+/* One copy as a value of its own, and its end. */
 static int copy_now(struct rig_nv *d, uint64_t dst, uint64_t src, uint64_t n) {
   struct rig_part part = rig_part_copy(dst, src, n);
   struct rig_submission s = {.parts = &part, .nparts = 1};
-  const char *failure = NULL;
-  enum rig_room room = rig_nv_room(d, &s);
-  /* Everything is reached, so it fits unless it never does. */
-  if (room != RIG_FITS)
-    return why(RIG_NV_NEVER, "transfer: a copy does not fit this device's "
-                             "rings");
-  if (rig_nv_submit(d, d->rings.last.v + 1, &s, &failure) != RIG_COMMITTED)
-    return why(RIG_NV_INVALID, "transfer: %s", failure);
-  return drain(d);
+  for (;;) {
+    const char *refused;
+    uint64_t word = rig_nv_signaled(d), v;
+    int answer = rings_post(&d->rings, &s, &v, &refused);
+    if (answer == RIG_FITS)
+      return reach(d, v);
+    if (answer < 0)
+      return why(RIG_NV_INVALID, "transfer: %s", refused);
+    if (answer != RIG_LATER)
+      return why(RIG_NV_NEVER,
+                 "transfer: a copy does not fit this device's rings");
+    int e = reach(d, word + 1);
+    if (e != 0)
+      return e;
+  }
 }
 
-/* 0 once nothing runs and the staging region exists; INVALID for a range that
- * is not the region's. */
+/* A staging region that is this call's alone: the free one, or a new one. */
+static int take(struct rig_nv *d, struct rig_nv_region **staging) {
+  *staging = ck_pr_fas_ptr(&d->staging, NULL);
+  ck_pr_fence_acquire(); /* partner: give's swap */
+  return *staging ? 0 : region_make(d, RIG_PINNED, STAGING, staging);
+}
+
+/* Work that did not end may still use it: then it is stuck until stop. */
+static int give(struct rig_nv *d, struct rig_nv_region *staging, int e) {
+  ck_pr_fence_release(); /* partner: take's exchange; stop runs alone */
+  if (e == 0 && ck_pr_cas_ptr(&d->staging, NULL, staging))
+    return 0;
+  if (e == 0)
+    return region_end(staging);
+  do
+    staging->next = ck_pr_load_ptr(&d->stuck);
+  while (!ck_pr_cas_ptr(&d->stuck, staging->next, staging));
+  return e;
+}
+
+/* 0 once the values so far are reached; INVALID for a range that is not the
+ * region's. */
 static int begin(struct rig_nv *d, const struct rig_nv_region *r, uint64_t at,
                  uint64_t n, const char *call) {
   int e = device_enter(d);
@@ -58,10 +84,7 @@ static int begin(struct rig_nv *d, const struct rig_nv_region *r, uint64_t at,
     return why(RIG_NV_INVALID, "%s: %llu bytes at %llu of a region of %llu",
                call, (unsigned long long)n, (unsigned long long)at,
                (unsigned long long)bytes);
-  e = drain(d);
-  if (e == 0 && r->memory.host == NULL && d->staging == NULL)
-    e = region_make(d, RIG_PINNED, STAGING, &d->staging);
-  return e;
+  return reach(d, rings_last(&d->rings));
 }
 
 int rig_nv_upload(struct rig_nv *d, struct rig_nv_region *r, uint64_t at,
@@ -73,13 +96,17 @@ int rig_nv_upload(struct rig_nv *d, struct rig_nv_region *r, uint64_t at,
     memcpy((unsigned char *)r->memory.host + at, from, n);
     return 0;
   }
+  struct rig_nv_region *staging;
+  e = take(d, &staging);
+  if (e != 0)
+    return e;
   for (uint64_t done = 0; done < n && e == 0; done += STAGING) {
     uint64_t piece = n - done < STAGING ? n - done : STAGING;
-    memcpy(d->staging->memory.host, (const unsigned char *)from + done, piece);
-    e = copy_now(d, r->memory.address + at + done, d->staging->memory.address,
+    memcpy(staging->memory.host, (const unsigned char *)from + done, piece);
+    e = copy_now(d, r->memory.address + at + done, staging->memory.address,
                  piece);
   }
-  return e;
+  return give(d, staging, e);
 }
 
 int rig_nv_download(struct rig_nv *d, const struct rig_nv_region *r,
@@ -91,13 +118,16 @@ int rig_nv_download(struct rig_nv *d, const struct rig_nv_region *r,
     memcpy(to, (const unsigned char *)r->memory.host + at, n);
     return 0;
   }
-  for (uint64_t done = 0; done < n; done += STAGING) {
+  struct rig_nv_region *staging;
+  e = take(d, &staging);
+  if (e != 0)
+    return e;
+  for (uint64_t done = 0; done < n && e == 0; done += STAGING) {
     uint64_t piece = n - done < STAGING ? n - done : STAGING;
-    e = copy_now(d, d->staging->memory.address, r->memory.address + at + done,
+    e = copy_now(d, staging->memory.address, r->memory.address + at + done,
                  piece);
-    if (e != 0)
-      return e;
-    memcpy((unsigned char *)to + done, d->staging->memory.host, piece);
+    if (e == 0)
+      memcpy((unsigned char *)to + done, staging->memory.host, piece);
   }
-  return 0;
+  return give(d, staging, e);
 }

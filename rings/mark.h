@@ -54,6 +54,10 @@ struct marks {
  * Before any reader. */
 void marks_init(struct marks *, struct mark *at, uint32_t n,
                 const struct cursor *start);
+/* Whether v is encoded. Acquire: partner mark_write's last store. */
+static inline bool mark_encoded(const struct marks *m, uint64_t v) {
+  return shared_load_acquire_64(&m->at[v & (m->n - 1)].w[0]) == v;
+}
 /* Says that c's value is encoded. */
 void mark_write(const struct marks *, const struct cursor *c);
 /* The cursor of v, if its mark is complete. */

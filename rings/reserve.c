@@ -30,25 +30,33 @@ static uint32_t units_of(uint64_t words) {
   return (uint32_t)((words + a_unit - 1) / a_unit);
 }
 
+/* What place() answers beside ring_reserve's answers. */
+enum {
+  TORN = -3,  /* mark[word] is gone: the word has moved on */
+  BROKEN = -4 /* counts that no rings have: a garbage cursor, or a bug */
+};
+
 /* Takes `entries` and a contiguous piece of `units` on channel q, if free. */
-static bool take(const struct ring_channel *c, const struct cursor *freed,
-                 struct ring_plan *p, int q, uint32_t entries, uint32_t units) {
+static int take(const struct ring_channel *c, const struct cursor *freed,
+                struct ring_plan *p, int q, uint32_t entries, uint32_t units) {
   uint32_t used = p->from.entries[q] - freed->entries[q];
-  RING_ASSERT(used < c->n);
+  if (used >= c->n)
+    return BROKEN;
   if (entries > c->n - 1 - used)
-    return false;
+    return RIG_LATER;
   p->to.entries[q] = p->from.entries[q] + entries;
 
   used = p->from.units[q] - freed->units[q];
-  RING_ASSERT(used < 2 * (uint64_t)c->units); /* a free skip, and all of it */
+  if (used >= 2 * (uint64_t)c->units) /* a free skip, and all of the ring */
+    return BROKEN;
   uint32_t at = p->from.units[q] & (c->units - 1);
   uint32_t skip = units > c->units - at ? c->units - at : 0;
   if (used == 0 ? units > c->units
                 : used > c->units || (uint64_t)skip + units > c->units - used)
-    return false;
+    return RIG_LATER;
   p->start[q] = skip != 0 ? 0 : at;
   p->to.units[q] = p->from.units[q] + skip + units;
-  return true;
+  return RIG_FITS;
 }
 
 /* Whether any words come before foreign entries that lead channel q's: none
@@ -59,23 +67,24 @@ static bool led(const struct ring_plan *p, const struct ring_need *need,
          p->from.released_by != q || need->waits;
 }
 
-enum rig_room ring_reserve(const struct rings *r, const struct ring_need *need,
-                           size_t nparts, struct ring_plan *p) {
+/* The cursor after p->from and this submission, in the space that `word` has
+ * freed. p->from may be garbage. */
+static int place(const struct rings *r, const struct ring_need *need,
+                 size_t nparts, const struct ring_ask *ask, uint64_t word,
+                 struct ring_plan *p) {
   const struct ring_generation *g = r->newest;
   struct cursor freed;
-  /* The word before everything else, so that RIG_LATER speaks of a value that
-   * was not reached after the caller asked. Partner: the GPU's release. */
-  uint64_t word = shared_load_acquire_64(r->word);
-  enum rig_room answer = capacity(g, need);
-  if (answer != RIG_FITS)
-    return answer;
-  p->from = p->to = r->last;
+  p->to = p->from;
+  p->to.v = p->from.v + 1;
+  if (ask->for_what == RING_SUBMIT && p->to.v != ask->v)
+    return RING_NOT_NEXT;
+  if (ask->own && !rig_reached(p->from.v, ask->own_wait))
+    return RING_OWN_WAIT;
   /* Before its mark is read: n values later, the mark is another's. */
   if (p->from.v - word >= r->marks.n)
     return RIG_LATER;
-  RING_ASSERT(mark_read(&r->marks, word, &freed));
-
-  p->to.v = p->from.v + 1;
+  if (!mark_read(&r->marks, word, &freed))
+    return TORN;
   /* The copy engine may write the 64 bits in two stores, so where both halves
    * change COMPUTE releases. */
   p->release = (uint32_t)p->to.v == 0 ? RIG_COMPUTE0 : need->last;
@@ -86,12 +95,48 @@ enum rig_room ring_reserve(const struct rings *r, const struct ring_need *need,
     uint32_t entries = (uint32_t)need->entries[q];
     if (need->lead & 1u << q && !led(p, need, q))
       entries--;
-    if (!take(&g->channel[q], &freed, p, q, entries, units_of(need->words[q])))
-      return RIG_LATER;
+    int answer =
+        take(&g->channel[q], &freed, p, q, entries, units_of(need->words[q]));
+    if (answer != RIG_FITS)
+      return answer;
   }
   p->to.joins = p->from.joins + nparts + 1;
   p->to.released_by = (uint16_t)p->release;
   p->to.owes = (uint16_t)(p->from.owes & ~p->used);
   p->to.generation = g->id;
   return RIG_FITS;
+}
+
+/* The word and the tail, in this order: then tail - word is at least 0, and
+ * what the word frees is free for as long as the tail is the same. */
+static uint64_t read_state(const struct rings *r, struct ring_plan *p,
+                           uint64_t *word) {
+  *word = shared_load_acquire_64(r->word); /* partner: the GPU's release */
+  return tail_read(&r->tail, &p->from);
+}
+
+int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
+                 const struct ring_ask *ask, struct ring_plan *p) {
+  enum rig_room bound = capacity(r->newest, need);
+  if (bound != RIG_FITS)
+    return bound;
+  for (;;) {
+    uint64_t word, tail = read_state(r, p, &word);
+    int answer = place(r, need, nparts, ask, word, p);
+    if (answer == RIG_FITS && ask->for_what != RING_ROOM) {
+      if (tail_swap(&r->tail, tail, &p->to))
+        return RIG_FITS;
+      continue;
+    }
+    /* An answer that rests on loads alone. */
+    if (!tail_same(&r->tail, tail))
+      continue;
+    RING_ASSERT(answer != BROKEN);
+    if (answer == RIG_LATER || answer == TORN) {
+      if (shared_load_acquire_64(r->word) != word) /* partner: the GPU */
+        continue;
+      RING_ASSERT(answer != TORN); /* the word holds no value of ours */
+    }
+    return answer;
+  }
 }

@@ -3,74 +3,120 @@
 
 #include "rings/io.h"
 
-void ring_publish(const struct rings *r, const struct ring_plan *p) {
-  /* Ring contents, before GP_PUT: io.h. */
-  io_write_fence();
+void ring_flush(const struct rings *r) {
   if (r->flush && shared_load_32(&r->mapped) != 0)
     io_flush(r->flush);
-  for (int q = 0; q < QUEUES; q++) {
-    const struct ring_channel *c = &r->newest->channel[q];
-    if (p->used & 1u << q)
-      io_store_32(c->gp_put, p->to.entries[q] & (c->n - 1));
-  }
-  io_write_fence();
-  for (int q = 0; q < QUEUES; q++)
-    if (p->used & 1u << q)
-      io_store_32(r->doorbell, r->newest->channel[q].token);
 }
 
-enum rig_room rings_room(const struct rings *r,
-                         const struct rig_submission *s) {
+void rings_init(struct rings *r, struct mark *marks, uint32_t n,
+                const struct cursor *start) {
+  marks_init(&r->marks, marks, n, start);
+  tail_init(&r->tail, start);
+  seat_init(&r->seat, start);
+}
+
+uint64_t rings_last(const struct rings *r) {
+  struct cursor c;
+  tail_last(&r->tail, &c);
+  return c.v;
+}
+
+enum rig_room rings_room(struct rings *r, const struct rig_submission *s) {
+  const struct ring_ask ask = {.for_what = RING_ROOM};
   struct ring_need need;
   struct ring_plan plan;
   if (!ring_lawful(s))
     return RIG_NEVER;
   ring_need(s, &need);
-  return ring_reserve(r, &need, s->nparts, &plan);
+  return (enum rig_room)ring_reserve(r, &need, s->nparts, &ask, &plan);
 }
 
-/* Why the waits of v are refused, or NULL. */
-static const char *waits_refused(const struct rings *r, uint64_t v,
-                                 const struct rig_submission *s) {
+/* Why the waits are refused whatever the value, or NULL; and the latest value
+ * of the device's own word that they ask for. */
+static const char *waits_refused(const struct rings *r,
+                                 const struct rig_submission *s,
+                                 struct ring_ask *ask) {
   if (s->nwaits > RING_MOST_WAITS)
-    return "submit: more than 256 waits";
+    return "more than 256 waits";
   for (size_t i = 0; i < s->nwaits; i++) {
     const struct rig_wait *w = &s->waits[i];
     if (w->kind != RIG_WAIT_WORD)
-      return "submit: a wait that is not for a word";
+      return "a wait that is not for a word";
     if (w->at % 8 != 0)
-      return "submit: a wait whose word is not 8-byte aligned";
+      return "a wait whose word is not 8-byte aligned";
     if (w->at >> 40 != 0)
-      return "submit: a wait whose word lies at 2^40 or above";
-    if (w->at == r->word_gpu && !rig_reached(v - 1, w->value))
-      return "submit: a wait for this device's own word to reach the value "
-             "submitted, or a later one";
+      return "a wait whose word lies at 2^40 or above";
+    if (w->at != r->word_gpu)
+      continue;
+    if (!ask->own || !rig_reached(ask->own_wait, w->value))
+      ask->own_wait = w->value;
+    ask->own = true;
   }
   return NULL;
 }
 
+/* From a place to a value that some thread publishes. */
+static void go(struct rings *r, const struct rig_submission *s,
+               const struct ring_plan *p) {
+  ring_encode(r, s, p);
+  io_write_fence(); /* this core's ring contents, before "encoded" */
+  mark_write(&r->marks, &p->to);
+  seat_arrive(r);
+}
+
+static const char own_wait[] =
+    "a wait for this device's own word to reach the value submitted, or a "
+    "later one";
+
 enum rig_done rings_submit(struct rings *r, uint64_t v,
                            const struct rig_submission *s,
                            const char **failure) {
+  struct ring_ask ask = {.for_what = RING_SUBMIT, .v = v};
   struct ring_need need;
   struct ring_plan plan;
   *failure = NULL;
-  if (v != r->last.v + 1)
-    *failure = "submit: not the value after the last one";
-  else if (!ring_lawful(s))
-    *failure = "submit: a part that the device does not run";
+  if (!ring_lawful(s))
+    *failure = "a part that the device does not run";
   else
-    *failure = waits_refused(r, v, s);
+    *failure = waits_refused(r, s, &ask);
   if (*failure)
     return RIG_FAILED;
   ring_need(s, &need);
-  if (ring_reserve(r, &need, s->nparts, &plan) != RIG_FITS) {
-    *failure = "submit: the parts do not fit now, as room would have said";
+  switch (ring_reserve(r, &need, s->nparts, &ask, &plan)) {
+  case RIG_FITS:
+    go(r, s, &plan);
+    return RIG_COMMITTED;
+  case RING_NOT_NEXT:
+    *failure = "not the value after the last one";
+    return RIG_FAILED;
+  case RING_OWN_WAIT:
+    *failure = own_wait;
+    return RIG_FAILED;
+  default:
+    *failure = "the parts do not fit now, as room would have said";
     return RIG_FAILED;
   }
-  ring_encode(r, s, &plan);
-  mark_write(&r->marks, &plan.to);
-  ring_publish(r, &plan);
-  r->last = plan.to;
-  return RIG_COMMITTED;
+}
+
+int rings_post(struct rings *r, const struct rig_submission *s, uint64_t *v,
+               const char **why) {
+  struct ring_ask ask = {.for_what = RING_POST};
+  struct ring_need need;
+  struct ring_plan plan;
+  if (!ring_lawful(s))
+    return RIG_NEVER;
+  *why = waits_refused(r, s, &ask);
+  if (*why)
+    return -RIG_NV_INVALID;
+  ring_need(s, &need);
+  int answer = ring_reserve(r, &need, s->nparts, &ask, &plan);
+  if (answer == RING_OWN_WAIT) {
+    *why = own_wait;
+    return -RIG_NV_INVALID;
+  }
+  if (answer == RIG_FITS) {
+    go(r, s, &plan);
+    *v = plan.to.v;
+  }
+  return answer;
 }

@@ -27,12 +27,43 @@
  *             skip costs nothing, so what fits an empty ring once fits it from
  *             every position.
  *
- * Threads: one caller at a time of room and submit (the turn), which orders
- * `last`. Everything else is immutable, or ordered as it states.
+ * A value's life, and who moves it on:
+ *
+ *   free       its mark is another value's
+ *     | the swap of the tail, by the thread whose value it becomes
+ *   reserved   its ranges are that thread's to write
+ *     | mark_write, by the same thread, after io_write_fence
+ *   encoded    complete, and shown to no channel
+ *     | GP_PUT, by the seat's holder, in the order of values
+ *   published  the channels fetch it
+ *     | the channel's release of the word
+ *   reached    its ranges are free; its mark says where they end
+ *
+ * Ordering, each store with the load that pairs with it:
+ *
+ *   tail's swap            tail_read        a node's words, before the tail
+ *   mark: v - 1            mark_read        no mixed mark
+ *   mark: v                mark_read, walk  ring contents and cursor
+ *   mark: v | barrier      seat | barrier   no encoded value is left alone
+ *   seat: FREE, GIVEN      seat's taker     what the seat guards
+ *   GP_PUT                 the GPU          everything that GP_PUT shows
+ *   the word (GPU)         ring_reserve     the GPU's last read of a range,
+ *                                           before it is written again
+ *
+ * The word is loaded first, then the tail: values in flight, tail - word, are
+ * tested before mark[word] is read, for n values later that mark is another's.
+ * RIG_LATER is answered only from an unchanged tail and word.
+ *
+ * Threads: any thread may call room, submit and post at the same time.
+ * Reservation is lock-free: a thread that stops anywhere in it stops nobody.
+ * Publication is not (seat.h): a thread that stops between its swap and
+ * "encoded", or in the seat, delays the values after its own.
  */
 #include "core/api/rig_nv.h"
 #include "rings/cursor.h"
 #include "rings/mark.h"
+#include "rings/seat.h"
+#include "rings/tail.h"
 
 enum {
   RING_UNIT = 64,       /* bytes: a cache line, and a write-combining buffer */
@@ -70,7 +101,8 @@ struct rings {
   volatile uint32_t *doorbell;
   volatile uint32_t *flush; /* a word behind the memory BAR, or NULL */
   uint32_t mapped;          /* live regions behind it (ck_pr) */
-  struct cursor last;       /* after the last value: the turn holder's */
+  struct tail tail;
+  struct seat seat;
 };
 
 /* What the parts of a submission take, from any cursor. */
@@ -96,18 +128,41 @@ struct ring_plan {
 bool ring_lawful(const struct rig_submission *);
 /* The need of a lawful submission. */
 void ring_need(const struct rig_submission *, struct ring_need *);
-/* The place of the next value, where it fits now. */
-enum rig_room ring_reserve(const struct rings *, const struct ring_need *,
-                           size_t nparts, struct ring_plan *);
+/* What is asked of ring_reserve. */
+struct ring_ask {
+  enum { RING_ROOM, RING_SUBMIT, RING_POST } for_what;
+  uint64_t v;        /* SUBMIT: the value that the caller expects */
+  bool own;          /* some of its waits name the device's own word, */
+  uint64_t own_wait; /* and the latest value that one of them asks for */
+};
+
+/* What ring_reserve answers beside an enum rig_room. */
+enum {
+  RING_NOT_NEXT = -1, /* SUBMIT: another value is the next */
+  RING_OWN_WAIT = -2  /* a wait for the value itself, or a later one */
+};
+
+/* The place of the next value, where it fits now. For SUBMIT and POST the
+ * place is taken with RIG_FITS: the caller encodes into it. */
+int ring_reserve(struct rings *, const struct ring_need *, size_t nparts,
+                 const struct ring_ask *, struct ring_plan *);
 /* Writes the words and entries of a lawful submission into its place. */
 void ring_encode(const struct rings *, const struct rig_submission *,
                  const struct ring_plan *);
-/* GP_PUT and doorbell of the channels that the value entered. */
-void ring_publish(const struct rings *, const struct ring_plan *);
+/* Pushes the host's earlier stores to Mapped memory before it. */
+void ring_flush(const struct rings *);
 
-enum rig_room rings_room(const struct rings *, const struct rig_submission *);
+/* Empty rings after the value `start->v`; the rest of *rings is filled in. */
+void rings_init(struct rings *, struct mark *, uint32_t n,
+                const struct cursor *start);
+enum rig_room rings_room(struct rings *, const struct rig_submission *);
 enum rig_done rings_submit(struct rings *, uint64_t v,
                            const struct rig_submission *, const char **failure);
+/* 0 with *v; an enum rig_room above 0; or -RIG_NV_INVALID with *why. */
+int rings_post(struct rings *, const struct rig_submission *, uint64_t *v,
+               const char **why);
+/* The last value reserved. */
+uint64_t rings_last(const struct rings *);
 
 /* An invariant of the rings, checked in release builds too: what breaks it
  * would have the GPU fetch what nobody wrote. */

@@ -5,10 +5,34 @@
  * Memory that threads share: the only words for it in this library. They are
  * Concurrency Kit's, with the order in the name. A relaxed access is atomic
  * and orders nothing; an acquire load orders what follows it, a release store
- * what came before it, and each names its partner where it is used.
+ * what came before it, and each names its partner where it is used. Every
+ * read-modify-write is a full barrier, whether it succeeds or not.
  */
 #include <ck_pr.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Earlier loads before later ones; pairs with shared_fence_release. */
+static inline void shared_fence_acquire(void) {
+  ck_pr_fence_acquire(); /* partner: the writer's shared_fence_release */
+}
+
+/* Earlier stores before later ones; pairs with shared_fence_acquire. */
+static inline void shared_fence_release(void) {
+  ck_pr_fence_release(); /* partner: the reader's shared_fence_acquire */
+}
+
+/* Earlier stores before later loads; pairs with another thread's, or with its
+ * read-modify-write. On x86 a locked operation is that, at a quarter of
+ * mfence's price. */
+static inline void shared_fence_full(void) {
+#if defined(__x86_64__)
+  uint32_t own = 0;
+  (void)ck_pr_faa_32(&own, 0);
+#else
+  ck_pr_fence_memory(); /* partner: the other thread's */
+#endif
+}
 
 static inline uint64_t shared_load_64(const uint64_t *p) {
   return ck_pr_load_64(p);
@@ -29,17 +53,39 @@ static inline void shared_store_release_64(uint64_t *p, uint64_t v) {
   ck_pr_store_64(p, v);
 }
 
+static inline bool shared_cas_64(uint64_t *p, uint64_t from, uint64_t to) {
+  ck_pr_fence_release(); /* what the caller wrote, before the swap */
+  bool swapped = ck_pr_cas_64(p, from, to);
+  ck_pr_fence_acquire(); /* the swap, before whatever the caller reads */
+  return swapped;
+}
+
 static inline uint32_t shared_load_32(const uint32_t *p) {
   return ck_pr_load_32(p);
 }
 
-/* Earlier loads before later ones; pairs with shared_fence_release. */
-static inline void shared_fence_acquire(void) {
-  ck_pr_fence_acquire(); /* partner: the writer's shared_fence_release */
+static inline uint32_t shared_load_acquire_32(const uint32_t *p) {
+  uint32_t v = ck_pr_load_32(p);
+  ck_pr_fence_acquire(); /* the load above, before whatever the caller reads */
+  return v;
 }
 
-/* Earlier stores before later ones; pairs with shared_fence_acquire. */
-static inline void shared_fence_release(void) {
-  ck_pr_fence_release(); /* partner: the reader's shared_fence_acquire */
+static inline void shared_store_release_32(uint32_t *p, uint32_t v) {
+  ck_pr_fence_release(); /* what the caller wrote, before the store below */
+  ck_pr_store_32(p, v);
+}
+
+static inline bool shared_cas_32(uint32_t *p, uint32_t from, uint32_t to) {
+  ck_pr_fence_release(); /* what the caller wrote, before the swap */
+  bool swapped = ck_pr_cas_32(p, from, to);
+  ck_pr_fence_acquire(); /* the swap, before whatever the caller reads */
+  return swapped;
+}
+
+static inline uint32_t shared_exchange_32(uint32_t *p, uint32_t v) {
+  ck_pr_fence_release(); /* what the caller wrote, before the exchange */
+  uint32_t old = ck_pr_fas_32(p, v);
+  ck_pr_fence_acquire(); /* the exchange, before whatever the caller reads */
+  return old;
 }
 #endif

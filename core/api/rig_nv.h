@@ -67,7 +67,9 @@ struct rig_nv_allocator {
   void *ctx;
 };
 
-/* LATCH: the first submission decides. This version runs turn mode alone. */
+/* Who gives out values. TURN: the caller, by rig_nv_submit, one thread at a
+ * time. POST: the device, by rig_nv_post, to any thread. LATCH: whichever of
+ * the two is called first. The other one is then refused, nothing written. */
 enum rig_nv_mode { RIG_NV_LATCH, RIG_NV_TURN, RIG_NV_POST };
 
 /* Where a ring lies. */
@@ -150,7 +152,7 @@ RIG_PUBLIC struct rig_location rig_nv_locate(const struct rig_nv_region *);
  *
  * In turn mode only the turn's holder may call them: they take the next
  * values, and every value is reached as they return 0, so the caller's next
- * one is rig_nv_signaled + 1.
+ * one is rig_nv_signaled + 1. In post mode any threads may, at the same time.
  * INVALID: a range outside the region. NO_MEMORY; FAULT; STALLED: the word
  * stood still for hang_ms, or a minute where the path states none. */
 RIG_PUBLIC int rig_nv_upload(struct rig_nv *, struct rig_nv_region *,
@@ -158,8 +160,9 @@ RIG_PUBLIC int rig_nv_upload(struct rig_nv *, struct rig_nv_region *,
 RIG_PUBLIC int rig_nv_download(struct rig_nv *, const struct rig_nv_region *,
                                uint64_t at, void *, uint64_t n);
 
-/* Whether the submission fits now (enum rig_room). Writes nothing. In turn
- * mode the turn's holder asks it before each submit. */
+/* Whether the submission fits now (enum rig_room). Writes nothing; any threads
+ * at once. In turn mode the turn's holder asks it before each submit. Lock-
+ * free: it looks again only where another thread submitted meanwhile. */
 RIG_PUBLIC enum rig_room rig_nv_room(void *self, const struct rig_submission *);
 
 /* Submits the work of v, which is the last value plus 1, after room answered
@@ -167,10 +170,26 @@ RIG_PUBLIC enum rig_room rig_nv_room(void *self, const struct rig_submission *);
  * and the device not lost: v is not the next value; room would not answer
  * RIG_FITS; more waits than facts.most_waits; a wait that is no word, is
  * misaligned, is at 2^40 or above, or asks this device's word for v or
- * later; a stopped device. */
+ * later; post mode. */
 RIG_PUBLIC enum rig_done rig_nv_submit(void *self, uint64_t v,
                                        const struct rig_submission *,
                                        const char **failure);
+/* Posts the work as the next value, in post mode: any threads, at the same
+ * time, with no turn. 0 with *v, and then the work runs once the threads now
+ * in these functions have gone on; an enum rig_room above 0, nothing written:
+ * RIG_LATER, RIG_NEVER, RIG_GROW; -RIG_NV_INVALID, nothing written: the waits
+ * that rig_nv_submit refuses, turn mode.
+ *
+ * Between the taking of the value and its publication the thread may not be
+ * cancelled, leave by longjmp or fork, nor a signal handler of it call these
+ * functions and wait: the values after it would wait with it. */
+RIG_PUBLIC int rig_nv_post(struct rig_nv *, const struct rig_submission *,
+                           uint64_t *v);
+/* The same, and waits while the answer is RIG_LATER: TIMEOUT once the time
+ * deadline_ns of CLOCK_MONOTONIC has passed, FAULT, STALLED as rig_nv_wait. */
+RIG_PUBLIC int rig_nv_post_wait(struct rig_nv *, const struct rig_submission *,
+                                uint64_t deadline_ns, uint64_t *v);
+
 /* Does nothing: RIG_OK. Submitted work runs as its channels fetch it. */
 RIG_PUBLIC enum rig_done rig_nv_commit(void *self, uint64_t v,
                                        const char **failure);

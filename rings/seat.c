@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: ISC */
+#include "rings/seat.h"
+
+#include "rings/io.h"
+#include "rings/rings.h"
+
+void seat_init(struct seat *s, const struct cursor *start) {
+  *s = (struct seat){.state = SEAT_FREE, .published = start->v};
+  for (int q = 0; q < QUEUES; q++)
+    s->entries[q] = start->entries[q];
+}
+
+/* Whether the value after what is shown is encoded. */
+static bool more(const struct rings *r) {
+  return mark_encoded(&r->marks, r->seat.published + 1);
+}
+
+/* The last value of the encoded ones that follow what is shown, if any. */
+static bool walk(const struct rings *r, struct cursor *last) {
+  uint64_t v = r->seat.published;
+  while (mark_encoded(&r->marks, v + 1))
+    v++;
+  if (v == r->seat.published)
+    return false;
+  /* Before the first GP_PUT: once shown, v may complete and its mark be
+   * another's. */
+  RING_ASSERT(mark_read(&r->marks, v, last));
+  return true;
+}
+
+/* GP_PUT and doorbell of each channel that the values up to `last` moved. */
+static void show(struct rings *r, const struct cursor *last) {
+  const struct ring_generation *g = r->newest;
+  struct seat *s = &r->seat;
+  unsigned moved = 0;
+  /* Each thread fenced what it wrote before it said "encoded"; this is for
+   * what one read puts behind all of it. */
+  ring_flush(r);
+  for (int q = 0; q < QUEUES; q++) {
+    const struct ring_channel *c = &g->channel[q];
+    uint32_t by = last->entries[q] - s->entries[q];
+    if (by == 0)
+      continue;
+    RING_ASSERT(by < c->n); /* GP_PUT never goes back, nor around */
+    io_store_32(c->gp_put, last->entries[q] & (c->n - 1));
+    s->entries[q] = last->entries[q];
+    moved |= 1u << q;
+  }
+  s->published = last->v;
+  io_write_fence();
+  for (int q = 0; q < QUEUES; q++)
+    if (moved & 1u << q) {
+      io_store_32(r->doorbell, g->channel[q].token);
+      s->bells++;
+    }
+}
+
+/* After SEAT_ROUNDS: gives the seat to a stand-by, or asks for one and stays
+ * while there is more. Whether the holder is rid of the seat for good. */
+static bool relieve(struct rings *r, bool *left) {
+  uint32_t *state = &r->seat.state;
+  *left = false;
+  if (shared_cas_32(state, SEAT_STANDBY, SEAT_GIVEN))
+    return true;
+  (void)shared_cas_32(state, SEAT_HELD, SEAT_RELIEF); /* or it was RELIEF */
+  if (more(r))
+    return false;
+  /* Not a plain store of FREE: over a fresh STANDBY it would seat the next
+   * arrival beside the one that is about to be given the seat. */
+  for (;;) {
+    if (shared_cas_32(state, SEAT_RELIEF, SEAT_FREE)) {
+      *left = true;
+      return false;
+    }
+    if (shared_cas_32(state, SEAT_STANDBY, SEAT_GIVEN))
+      return true;
+  }
+}
+
+static void hold(struct rings *r) {
+  uint32_t *state = &r->seat.state;
+  for (unsigned round = 0;; round++) {
+    struct cursor last;
+    bool left = false;
+    if (walk(r, &last))
+      show(r, &last);
+    uint64_t shown = r->seat.published; /* read while it is this thread's */
+    if (round >= SEAT_ROUNDS) {
+      if (relieve(r, &left))
+        return;
+    } else if (!more(r)) {
+      (void)shared_exchange_32(state, SEAT_FREE); /* a full barrier */
+      left = true;
+    }
+    /* The second look: an arrival that saw the seat held has gone on. Its
+     * partner is seat_arrive's barrier. */
+    if (left && !(mark_encoded(&r->marks, shown + 1) &&
+                  shared_load_32(state) == SEAT_FREE &&
+                  shared_cas_32(state, SEAT_FREE, SEAT_HELD)))
+      return;
+  }
+}
+
+/* Waits to be given the seat, for a bounded time. Whether it was. */
+static bool stand_by(struct rings *r) {
+  uint32_t *state = &r->seat.state;
+  if (!shared_cas_32(state, SEAT_RELIEF, SEAT_STANDBY))
+    return false; /* freed, so looked at again; or another stands by */
+  for (int i = 0; i < SEAT_PATIENCE; i++) {
+    if (shared_load_32(state) != SEAT_STANDBY)
+      break;
+    ck_pr_stall();
+  }
+  if (shared_cas_32(state, SEAT_STANDBY, SEAT_RELIEF))
+    return false; /* the holder stays responsible */
+  RING_ASSERT(shared_load_acquire_32(state) == SEAT_GIVEN);
+  shared_store_release_32(state, SEAT_HELD);
+  return true;
+}
+
+void seat_arrive(struct rings *r) {
+  uint32_t *state = &r->seat.state;
+  if (shared_load_32(state) != SEAT_FREE ||
+      !shared_cas_32(state, SEAT_FREE, SEAT_HELD)) {
+    shared_fence_full(); /* partner: hold's exchange or swap to FREE */
+    uint32_t seen = shared_load_32(state);
+    if (seen == SEAT_FREE) {
+      if (!shared_cas_32(state, SEAT_FREE, SEAT_HELD))
+        return; /* whoever took it looks at marks after this one's */
+    } else if (seen != SEAT_RELIEF || !stand_by(r)) {
+      return;
+    }
+  }
+  hold(r);
+}
