@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rings/bed.h"
+
+const struct sizes usual = {64, 64, 8, 0, 0, 0, 0};
+
+const uint32_t foreign[4] = {0x4000, 0x10 << 10, 0x5000, 0x10 << 10};
+
+struct bed *bed_make(const struct sizes *z) {
+  struct bed *b = aligned_alloc(_Alignof(struct bed), sizeof *b);
+  assert_non_null(b);
+  memset(b, 0, sizeof *b);
+  b->word = z->v;
+  for (int q = 0; q < QUEUES; q++) {
+    b->entries[q] = calloc(z->entries, 8);
+    b->segments[q] = aligned_alloc(64, (size_t)z->units * 64);
+    assert_non_null(b->entries[q]);
+    assert_non_null(b->segments[q]);
+    memset(b->segments[q], 0xee, (size_t)z->units * 64);
+    b->seen[q] = z->start_entries;
+    b->generation.channel[q] =
+        (struct ring_channel){.entries = b->entries[q],
+                              .n = z->entries,
+                              .segments = b->segments[q],
+                              .segments_gpu = 0x100000u << q,
+                              .units = z->units,
+                              .gp_put = &b->gp_put[q],
+                              .token = 0x70u + (uint32_t)q};
+  }
+  struct cursor c = {.v = z->v,
+                     .joins = z->joins,
+                     .entries = {z->start_entries, z->start_entries},
+                     .units = {z->start_units, z->start_units},
+                     .released_by = NOBODY,
+                     .owes = 3};
+  struct mark *marks = aligned_alloc(64, z->marks * sizeof *marks);
+  assert_non_null(marks);
+  rings_init(&b->rings, marks, z->marks, &c);
+  b->rings.newest = &b->generation;
+  b->rings.word = &b->word;
+  b->rings.word_gpu = WORD;
+  b->rings.join_gpu[0] = JOIN;
+  b->rings.join_gpu[1] = JOIN + 0x40;
+  b->rings.doorbell = &b->doorbell;
+  b->rings.gpu = (struct rig_nv_gpu){.compute_class = 0xcbc0,
+                                     .copy_class = 0xc8b5,
+                                     .shared_window = 0xff00000000,
+                                     .local_window = 0xfe00000000};
+  return b;
+}
+
+void bed_free(struct bed *b) {
+  for (int q = 0; q < QUEUES; q++) {
+    free(b->entries[q]);
+    free(b->segments[q]);
+  }
+  free(b->rings.marks.at);
+  free(b);
+}
+
+static void say(struct bed *b, const char *fmt, ...) {
+  size_t n = strlen(b->trace);
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(b->trace + n, sizeof b->trace - n, fmt, args);
+  va_end(args);
+}
+
+static uint64_t riap(const uint32_t *high) {
+  return (uint64_t)high[0] << 32 | high[1];
+}
+
+/* One operation at w as text; the words it takes, or 0. */
+static size_t say_operation(struct bed *b, const uint32_t *w) {
+  switch (w[0]) {
+  case 0x20012000: /* SET_OBJECT on subchannel 1 */
+    say(b, " compute(%x)", w[1]);
+    return 2;
+  case 0x20018000: /* on subchannel 4 */
+    say(b, " copy-engine(%x)", w[1]);
+    return 2;
+  case 0x200221ec:
+    say(b, " local(%" PRIx64 ")", riap(w + 1));
+    return 3;
+  case 0x200220a8:
+    say(b, " shared(%" PRIx64 ")", riap(w + 1));
+    return 3;
+  case 0x20050017: /* SEM_ADDR_LO .. SEM_EXECUTE */
+    say(b, " %s(%" PRIx64 ",%" PRIu64 ")",
+        w[5] == 0x01001003   ? "acquire"
+        : w[5] == 0x01100001 ? "release"
+                             : "?",
+        pair(w + 1), pair(w + 3));
+    return 6;
+  case 0x20048100: /* OFFSET_IN .. */
+    if (w[5] != 0x20018106 || w[7] != 0x200180c0 || w[8] != 0x182)
+      return 0;
+    say(b, " copy(%" PRIx64 ",%" PRIx64 ",%x)", riap(w + 3), riap(w + 1), w[6]);
+    return 9;
+  case 0x20088100: /* OFFSET_IN .. LINE_COUNT: a box */
+    if (w[9] != 0x200180c0 || w[10] != 0x382)
+      return 0;
+    say(b, " box(%" PRIx64 "+%x,%" PRIx64 "+%x,%xx%x)", riap(w + 3), w[6],
+        riap(w + 1), w[5], w[8], w[7]);
+    return 11;
+  case 0x20028102: /* OFFSET_OUT: a fill */
+    if (w[3] != 0x20018106 || w[5] != 0x200181c0 || w[7] != 0x200181c2 ||
+        w[9] != 0x200180c0 || w[10] != 0x582)
+      return 0;
+    say(b, " fill%d(%" PRIx64 ",%x,%x)", (w[8] >> 16 & 3) + 1, riap(w + 1),
+        w[6], w[4]);
+    return 11;
+  case 0x20048090: /* SET_SEMAPHORE .. */
+    if (w[5] != 0x200180c0 || w[6] != 0x0800000c)
+      return 0;
+    say(b, " copy-release(%" PRIx64 ",%" PRIu64 ")", riap(w + 1), pair(w + 3));
+    return 7;
+  default:
+    return 0;
+  }
+}
+
+static void say_segment(struct bed *b, int q, uint64_t offset, uint64_t n) {
+  const uint32_t *w = (const uint32_t *)(b->segments[q] + offset);
+  for (uint64_t i = 0; i < n;) {
+    size_t took = say_operation(b, w + i);
+    if (took == 0) {
+      say(b, " ?%08x", w[i]);
+      return;
+    }
+    i += took;
+  }
+}
+
+/* The entries that GP_PUT newly shows on channel q; "|" ends a segment. */
+static void say_channel(struct bed *b, int q) {
+  const struct ring_channel *c = &b->generation.channel[q];
+  for (; (b->seen[q] & (c->n - 1)) != b->gp_put[q]; b->seen[q]++) {
+    uint64_t e = pair(&b->entries[q][2 * (b->seen[q] & (c->n - 1))]);
+    uint64_t at = e & UINT64_C(0xfffffffffc), n = e >> 42 & 0x1fffff;
+    if (at < c->segments_gpu || at >= c->segments_gpu + c->units * 64u) {
+      say(b, " entry(%" PRIx64 ")", e);
+      continue;
+    }
+    if ((e & UINT64_C(1) << 41) == 0 || e >> 63 != 0)
+      say(b, " ?level");
+    say_segment(b, q, at - c->segments_gpu, n);
+    say(b, " |");
+  }
+}
+
+/* Submits the next value; the trace is what both channels got. */
+enum rig_done submit(struct bed *b, const struct rig_submission *s,
+                     const char **failure) {
+  b->trace[0] = 0;
+  b->doorbell = 0;
+  enum rig_done done =
+      rings_submit(&b->rings, rings_last(&b->rings) + 1, s, failure);
+  for (int q = 0; q < QUEUES; q++) {
+    say(b, q == COMPUTE ? "COMPUTE" : "; COPY");
+    say_channel(b, q);
+  }
+  return done;
+}
+
+void submit_ok(struct bed *b, const struct rig_submission *s) {
+  const char *failure = NULL;
+  assert_int_equal(rings_room(&b->rings, s), RIG_FITS);
+  enum rig_done done = submit(b, s, &failure);
+  if (done != RIG_COMMITTED)
+    fail_msg("submit: %s", failure);
+}
