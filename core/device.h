@@ -42,6 +42,14 @@ struct rig_nv_region {
   bool own_word;
 };
 
+/* Who looks at the word for all that wait: core/wait.c. */
+struct device_watch {
+  uint32_t held;     /* 1 while a thread watches (ck_pr) */
+  uint32_t epoch;    /* a futex: how often the word was seen to move, or the
+                      * watch to end (ck_pr) */
+  uint32_t sleepers; /* threads that sleep on it, or are about to (ck_pr) */
+};
+
 struct rig_nv {
   const struct rig_edge *edge; /* first: rig_facts.edge */
   struct rings rings;
@@ -59,8 +67,9 @@ struct rig_nv {
   struct rig_nv_region *stuck;    /* staging regions that work may still use,
                                    * until stop: a stack (ck_pr) */
   uint32_t mode;                  /* enum rig_nv_mode, latched (ck_pr) */
-  uint64_t regions;               /* that the caller holds (ck_pr) */
-  uint32_t stopped;               /* 0 or 1 (ck_pr) */
+  struct device_watch watch;
+  uint64_t regions; /* that the caller holds (ck_pr) */
+  uint32_t stopped; /* 0 or 1 (ck_pr) */
 };
 
 /* Host memory by the device's hooks: zeroed, or NULL with rig_nv_why set. */
@@ -80,6 +89,14 @@ int region_end(struct rig_nv_region *);
  * else 0. `ask` the path also while no notifier is set. */
 int device_fault(const struct rig_nv *, bool ask);
 
+/* Doorbells rung so far, while no thread submits. */
+uint64_t device_bells(const struct rig_nv *);
+
+/* 0; the errors of device_enter; FAULT once the device has faulted. */
+int device_may_wait(const struct rig_nv *);
+
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t device_now(void);
+/* Sleeps for less than a second. */
+void device_nap(uint64_t ns);
 #endif

@@ -64,3 +64,5 @@ int rig_nv_post_wait(struct rig_nv *d, const struct rig_submission *s,
       return e;
   }
 }
+
+uint64_t device_bells(const struct rig_nv *d) { return d->rings.seat.bells; }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#include <errno.h>
 #include <time.h>
 
 #include "core/api/why.h"
@@ -8,10 +7,8 @@
 #include "rings/shared.h"
 
 enum {
-  MS = 1000000,      /* in nanoseconds */
-  FIRST_NAP = 20000, /* of a wait, doubled up to MS */
-  SPINS = 400,       /* before the first nap: a release's round trip */
-  SLEEP_MS = 1000    /* of a sleep that is given no bound */
+  MS = 1000000,   /* in nanoseconds */
+  SLEEP_MS = 1000 /* of a sleep that is given no bound */
 };
 
 uint64_t device_now(void) {
@@ -20,10 +17,10 @@ uint64_t device_now(void) {
   return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
 }
 
-static void nap(uint64_t ns) {
+/* A signal ends it early: the caller looks again. */
+void device_nap(uint64_t ns) {
   struct timespec t = {.tv_sec = 0, .tv_nsec = (long)ns};
-  (void)nanosleep(&t,
-                  NULL); /* a signal ends it early: the caller looks again */
+  (void)nanosleep(&t, NULL);
 }
 
 uint64_t rig_nv_signaled(const struct rig_nv *d) {
@@ -31,8 +28,7 @@ uint64_t rig_nv_signaled(const struct rig_nv *d) {
   return shared_load_acquire_64((const uint64_t *)d->facts.word);
 }
 
-/* 0; FAULT; INVALID for a call that may not be made now. */
-static int may_wait(const struct rig_nv *d) {
+int device_may_wait(const struct rig_nv *d) {
   int e = device_enter(d);
   return e != 0 ? e : device_fault(d, true);
 }
@@ -40,7 +36,7 @@ static int may_wait(const struct rig_nv *d) {
 int rig_nv_sleep(struct rig_nv *d, uint64_t seen, int64_t still_ms) {
   if (rig_nv_signaled(d) != seen)
     return 0;
-  int e = may_wait(d);
+  int e = device_may_wait(d);
   if (e != 0)
     return e;
   uint64_t ms = still_ms < 0 ? SLEEP_MS : (uint64_t)still_ms;
@@ -53,39 +49,7 @@ int rig_nv_sleep(struct rig_nv *d, uint64_t seen, int64_t still_ms) {
     if (gone / MS >= ms)
       return 0;
     uint64_t left = ms > gone / MS + 1 ? MS : ms * MS - gone;
-    nap(left);
+    device_nap(left);
   }
   return 0;
-}
-
-int rig_nv_wait(struct rig_nv *d, uint64_t v, uint64_t deadline_ns) {
-  uint64_t word = rig_nv_signaled(d);
-  for (int i = 0; i < SPINS && !rig_reached(word, v); i++) {
-    ck_pr_stall();
-    word = rig_nv_signaled(d);
-  }
-  if (rig_reached(word, v))
-    return 0;
-  int e = may_wait(d);
-  uint64_t pause = FIRST_NAP, moved = device_now();
-  while (e == 0) {
-    uint64_t now = device_now();
-    if (now >= deadline_ns)
-      return why(RIG_NV_TIMEOUT, "wait: value %llu is not reached",
-                 (unsigned long long)v);
-    if (d->facts.hang_ms >= 0 &&
-        (now - moved) / MS >= (uint64_t)d->facts.hang_ms)
-      return why(RIG_NV_STALLED, "no progress for %lld ms",
-                 (long long)d->facts.hang_ms);
-    nap(pause < deadline_ns - now ? pause : deadline_ns - now);
-    pause = pause * 2 < MS ? pause * 2 : MS;
-    uint64_t seen = word;
-    word = rig_nv_signaled(d);
-    if (rig_reached(word, v))
-      return 0;
-    if (word != seen)
-      moved = device_now();
-    e = device_fault(d, false);
-  }
-  return e;
 }

@@ -15,6 +15,7 @@
  *   released_by  the channel that releases v: COMPUTE is done with v before it
  *                fetches on, COPY's engine before the engine's next work;
  *                NOBODY where neither is known to be
+ *   waits        whether v waits for words that others may write
  *   owes         channels that have not had their setup words (bit 1 << q)
  *
  * Counts are free-running and wrap at 2^32; a position is a count modulo the
@@ -31,9 +32,20 @@ struct cursor {
   uint32_t entries[QUEUES];
   uint32_t units[QUEUES];
   uint32_t generation;
-  uint16_t released_by;
-  uint16_t owes;
-  uint64_t unused[3];
+  uint8_t released_by;
+  uint8_t owes;
+  uint8_t waits;
+  uint8_t unused[25];
+};
+
+/* Words of a cursor that are copied: all, for a line is written whole. A model
+ * spares itself the unused ones. */
+enum {
+#ifdef RIG_RELACY
+  CURSOR_WORDS = (offsetof(struct cursor, unused) + 7) / sizeof(uint64_t)
+#else
+  CURSOR_WORDS = sizeof(struct cursor) / sizeof(uint64_t)
+#endif
 };
 
 _Static_assert(sizeof(struct cursor) == 64, "a cursor is one cache line");

@@ -36,8 +36,17 @@ static inline void io_flush(volatile uint32_t *word) {
   (void)ck_pr_load_32((const uint32_t *)word);
 }
 
+#ifdef RING_IO_HOOK
+/* A benchmark's GPU, which moves when the doorbell is rung: called after each
+ * io_store_32 by the thread that stores. */
+void ring_io_hook(volatile uint32_t *to, uint32_t x);
+#endif
+
 /* One 32-bit store that the GPU looks at: GP_PUT and the doorbell. */
 static inline void io_store_32(volatile uint32_t *to, uint32_t x) {
   ck_pr_store_32((uint32_t *)to, x);
+#ifdef RING_IO_HOOK
+  ring_io_hook(to, x);
+#endif
 }
 #endif

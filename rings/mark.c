@@ -3,8 +3,17 @@
 
 #include <string.h>
 
+#include "rings/plant.h"
+
 static struct mark *slot(const struct marks *m, uint64_t v) {
   return &m->at[v & (m->n - 1)];
+}
+
+static void set(struct mark *s, const struct cursor *c) {
+  uint64_t w[CURSOR_WORDS];
+  memcpy(w, c, sizeof w);
+  for (int i = 0; i < CURSOR_WORDS; i++)
+    shared_store_64(&s->w[i], w[i]);
 }
 
 void marks_init(struct marks *m, struct mark *at, uint32_t n,
@@ -12,36 +21,43 @@ void marks_init(struct marks *m, struct mark *at, uint32_t n,
   m->at = at;
   m->n = n;
   for (uint32_t i = 0; i < n; i++) {
-    memset(&at[i], 0, sizeof at[i]);
-    at[i].w[0] = (uint64_t)i + 1; /* of no value of slot i, as n > 1 */
+    /* Of no value of slot i, as n > 1. */
+    const struct cursor none = {.v = (uint64_t)i + 1};
+    set(&at[i], &none);
   }
-  memcpy(slot(m, start->v), start, sizeof *start);
+  set(slot(m, start->v), start);
 }
 
 void mark_write(const struct marks *m, const struct cursor *c) {
-  uint64_t w[MARK_WORDS];
+  uint64_t w[CURSOR_WORDS];
   struct mark *s = slot(m, c->v);
   memcpy(w, c, sizeof w);
-  shared_store_release_64(&s->w[0], c->v - 1); /* partner: mark_read's look
-                                                * behind its fence */
+  if (PLANTED(RING_PLANT_RELAXED_SENTINEL))
+    shared_store_64(&s->w[0], c->v - 1);
+  else if (!PLANTED(RING_PLANT_NO_SENTINEL))
+    /* Partner: mark_read's look behind its fence. */
+    shared_store_release_64(&s->w[0], c->v - 1);
   shared_fence_release(); /* partner: mark_read's acquire fence */
-  for (int i = 1; i < MARK_WORDS; i++)
+  for (int i = 1; i < CURSOR_WORDS; i++)
     shared_store_64(&s->w[i], w[i]);
-  shared_store_release_64(&s->w[0], c->v); /* partner: mark_read's first load */
+  if (PLANTED(RING_PLANT_ENCODED_PLAIN))
+    shared_store_64(&s->w[0], c->v);
+  else /* partner: mark_read's first load */
+    shared_store_release_64(&s->w[0], c->v);
 }
 
 bool mark_read(const struct marks *m, uint64_t v, struct cursor *c) {
-  uint64_t w[MARK_WORDS];
+  uint64_t w[CURSOR_WORDS];
   const struct mark *s = slot(m, v);
   w[0] =
       shared_load_acquire_64(&s->w[0]); /* partner: mark_write's last store */
   if (w[0] != v)
     return false;
-  for (int i = 1; i < MARK_WORDS; i++)
+  for (int i = 1; i < CURSOR_WORDS; i++)
     w[i] = shared_load_64(&s->w[i]);
   shared_fence_acquire(); /* partner: mark_write's release fence */
   if (shared_load_64(&s->w[0]) != v)
     return false;
-  memcpy(c, w, sizeof *c);
+  memcpy(c, w, sizeof w);
   return true;
 }

@@ -39,10 +39,8 @@
 #include "rings/cursor.h"
 #include "rings/shared.h"
 
-enum { MARK_WORDS = sizeof(struct cursor) / sizeof(uint64_t) };
-
 struct mark {
-  uint64_t w[MARK_WORDS];
+  shared_64 w[CURSOR_WORDS];
 } __attribute__((aligned(64)));
 
 struct marks {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "rings/plant.h"
+
 void ring_broken(const char *what, const char *file, int line) {
   fprintf(stderr, "librig_nv: %s:%d: broken: %s\n", file, line, what);
   abort();
@@ -80,6 +82,9 @@ static int place(const struct rings *r, const struct ring_need *need,
     return RING_NOT_NEXT;
   if (ask->own && !rig_reached(p->from.v, ask->own_wait))
     return RING_OWN_WAIT;
+  if (PLANTED(RING_PLANT_FLIGHT_AFTER_MARK) &&
+      !mark_read(&r->marks, word, &freed))
+    return TORN;
   /* Before its mark is read: n values later, the mark is another's. */
   if (p->from.v - word >= r->marks.n)
     return RIG_LATER;
@@ -101,8 +106,9 @@ static int place(const struct rings *r, const struct ring_need *need,
       return answer;
   }
   p->to.joins = p->from.joins + nparts + 1;
-  p->to.released_by = (uint16_t)p->release;
-  p->to.owes = (uint16_t)(p->from.owes & ~p->used);
+  p->to.released_by = (uint8_t)p->release;
+  p->to.owes = (uint8_t)(p->from.owes & ~p->used);
+  p->to.waits = need->waits;
   p->to.generation = g->id;
   return RIG_FITS;
 }
@@ -128,6 +134,8 @@ int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
         return RIG_FITS;
       continue;
     }
+    if (PLANTED(RING_PLANT_LATER_UNCHECKED) && answer == RIG_LATER)
+      return answer;
     /* An answer that rests on loads alone. */
     if (!tail_same(&r->tail, tail))
       continue;

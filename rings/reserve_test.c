@@ -387,13 +387,14 @@ static void word_beyond(struct bed *b) { b->word = 3; }
 
 static void word_before(struct bed *b) { b->word = UINT64_MAX; }
 
-static void entries_jump(struct bed *b) {
-  b->rings.tail.node[b->rings.tail.word & 0xffff].entries[COMPUTE] += 64;
+/* The cursor after the last value, to be changed. */
+static struct cursor *last(struct bed *b) {
+  return (struct cursor *)&b->rings.tail.node[b->rings.tail.word & 0xffff];
 }
 
-static void units_jump(struct bed *b) {
-  b->rings.tail.node[b->rings.tail.word & 0xffff].units[COMPUTE] += 128;
-}
+static void entries_jump(struct bed *b) { last(b)->entries[COMPUTE] += 64; }
+
+static void units_jump(struct bed *b) { last(b)->units[COMPUTE] += 128; }
 
 static void gp_put_back(struct bed *b) { b->rings.seat.entries[COMPUTE] += 3; }
 

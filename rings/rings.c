@@ -2,6 +2,7 @@
 #include "rings/rings.h"
 
 #include "rings/io.h"
+#include "rings/point.h"
 
 void ring_flush(const struct rings *r) {
   if (r->flush && shared_load_32(&r->mapped) != 0)
@@ -57,10 +58,13 @@ static const char *waits_refused(const struct rings *r,
 
 /* From a place to a value that some thread publishes. */
 static void go(struct rings *r, const struct rig_submission *s,
-               const struct ring_plan *p) {
-  ring_encode(r, s, p);
+               const struct ring_need *need, const struct ring_plan *p) {
+  RING_POINT(ENCODE);
+  ring_encode(r, s, need, p);
+  RING_POINT(ENCODED);
   io_write_fence(); /* this core's ring contents, before "encoded" */
   mark_write(&r->marks, &p->to);
+  RING_POINT(ARRIVE);
   seat_arrive(r);
 }
 
@@ -84,7 +88,7 @@ enum rig_done rings_submit(struct rings *r, uint64_t v,
   ring_need(s, &need);
   switch (ring_reserve(r, &need, s->nparts, &ask, &plan)) {
   case RIG_FITS:
-    go(r, s, &plan);
+    go(r, s, &need, &plan);
     return RIG_COMMITTED;
   case RING_NOT_NEXT:
     *failure = "not the value after the last one";
@@ -115,7 +119,7 @@ int rings_post(struct rings *r, const struct rig_submission *s, uint64_t *v,
     return -RIG_NV_INVALID;
   }
   if (answer == RIG_FITS) {
-    go(r, s, &plan);
+    go(r, s, &need, &plan);
     *v = plan.to.v;
   }
   return answer;

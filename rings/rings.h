@@ -94,13 +94,13 @@ struct ring_generation {
 struct rings {
   const struct ring_generation *newest;
   struct marks marks;
-  const uint64_t *word; /* the timeline word: the GPU stores, we load */
+  const shared_64 *word; /* the timeline word: the GPU stores, we load */
   uint64_t word_gpu;
   uint64_t join_gpu[QUEUES]; /* the channels' join words */
   struct rig_nv_gpu gpu;     /* classes and windows of the setup words */
   volatile uint32_t *doorbell;
   volatile uint32_t *flush; /* a word behind the memory BAR, or NULL */
-  uint32_t mapped;          /* live regions behind it (ck_pr) */
+  shared_32 mapped;         /* live regions behind it (ck_pr) */
   struct tail tail;
   struct seat seat;
 };
@@ -112,7 +112,9 @@ struct ring_need {
   unsigned used;            /* channels with parts, bit 1 << q */
   unsigned lead;            /* channels whose first words are foreign: one
                              * entry fewer where entering takes no words */
+  uint64_t enter;           /* the bound of entering a channel, in words */
   bool waits;               /* whether it has any */
+  bool joins;               /* whether any part comes after another */
   int last;                 /* the last part's queue, COMPUTE for no parts */
 };
 
@@ -129,8 +131,9 @@ bool ring_lawful(const struct rig_submission *);
 /* The need of a lawful submission. */
 void ring_need(const struct rig_submission *, struct ring_need *);
 /* What is asked of ring_reserve. */
+enum ring_asks { RING_ROOM, RING_SUBMIT, RING_POST };
 struct ring_ask {
-  enum { RING_ROOM, RING_SUBMIT, RING_POST } for_what;
+  enum ring_asks for_what;
   uint64_t v;        /* SUBMIT: the value that the caller expects */
   bool own;          /* some of its waits name the device's own word, */
   uint64_t own_wait; /* and the latest value that one of them asks for */
@@ -148,7 +151,7 @@ int ring_reserve(struct rings *, const struct ring_need *, size_t nparts,
                  const struct ring_ask *, struct ring_plan *);
 /* Writes the words and entries of a lawful submission into its place. */
 void ring_encode(const struct rings *, const struct rig_submission *,
-                 const struct ring_plan *);
+                 const struct ring_need *, const struct ring_plan *);
 /* Pushes the host's earlier stores to Mapped memory before it. */
 void ring_flush(const struct rings *);
 

@@ -2,10 +2,14 @@
 #include "rings/seat.h"
 
 #include "rings/io.h"
+#include "rings/plant.h"
+#include "rings/point.h"
 #include "rings/rings.h"
 
 void seat_init(struct seat *s, const struct cursor *start) {
-  *s = (struct seat){.state = SEAT_FREE, .published = start->v};
+  shared_store_release_32(&s->state, SEAT_FREE); /* before any other thread */
+  s->published = start->v;
+  s->bells = 0;
   for (int q = 0; q < QUEUES; q++)
     s->entries[q] = start->entries[q];
 }
@@ -33,6 +37,7 @@ static void show(struct rings *r, const struct cursor *last) {
   const struct ring_generation *g = r->newest;
   struct seat *s = &r->seat;
   unsigned moved = 0;
+  RING_POINT(SHOW);
   /* Each thread fenced what it wrote before it said "encoded"; this is for
    * what one read puts behind all of it. */
   ring_flush(r);
@@ -42,12 +47,17 @@ static void show(struct rings *r, const struct cursor *last) {
     if (by == 0)
       continue;
     RING_ASSERT(by < c->n); /* GP_PUT never goes back, nor around */
+    /* What other threads encoded, and this one saw, before it. On x86 and Arm
+     * their own fences have it in memory; this is for the language's order.
+     * Partner: a GPU in software, at GP_PUT with no doorbell. */
+    shared_fence_release();
     io_store_32(c->gp_put, last->entries[q] & (c->n - 1));
     s->entries[q] = last->entries[q];
     moved |= 1u << q;
   }
   s->published = last->v;
   io_write_fence();
+  RING_POINT(BELL);
   for (int q = 0; q < QUEUES; q++)
     if (moved & 1u << q) {
       io_store_32(r->doorbell, g->channel[q].token);
@@ -58,13 +68,19 @@ static void show(struct rings *r, const struct cursor *last) {
 /* After SEAT_ROUNDS: gives the seat to a stand-by, or asks for one and stays
  * while there is more. Whether the holder is rid of the seat for good. */
 static bool relieve(struct rings *r, bool *left) {
-  uint32_t *state = &r->seat.state;
+  shared_32 *state = &r->seat.state;
   *left = false;
   if (shared_cas_32(state, SEAT_STANDBY, SEAT_GIVEN))
     return true;
   (void)shared_cas_32(state, SEAT_HELD, SEAT_RELIEF); /* or it was RELIEF */
   if (more(r))
     return false;
+  RING_POINT(RELIEVE);
+  if (PLANTED(RING_PLANT_HANDOVER_ZERO)) {
+    (void)shared_exchange_32(state, SEAT_FREE);
+    *left = true;
+    return false;
+  }
   /* Not a plain store of FREE: over a fresh STANDBY it would seat the next
    * arrival beside the one that is about to be given the seat. */
   for (;;) {
@@ -78,7 +94,7 @@ static bool relieve(struct rings *r, bool *left) {
 }
 
 static void hold(struct rings *r) {
-  uint32_t *state = &r->seat.state;
+  shared_32 *state = &r->seat.state;
   for (unsigned round = 0;; round++) {
     struct cursor last;
     bool left = false;
@@ -89,9 +105,17 @@ static void hold(struct rings *r) {
       if (relieve(r, &left))
         return;
     } else if (!more(r)) {
-      (void)shared_exchange_32(state, SEAT_FREE); /* a full barrier */
+      RING_POINT(FREE);
+      if (PLANTED(RING_PLANT_SEAT_STORE))
+        shared_store_release_32(state, SEAT_FREE);
+      else
+        (void)shared_exchange_32(state, SEAT_FREE); /* a full barrier */
       left = true;
     }
+    if (left)
+      RING_POINT(LOOK);
+    if (PLANTED(RING_PLANT_NO_SECOND_LOOK) && left)
+      return;
     /* The second look: an arrival that saw the seat held has gone on. Its
      * partner is seat_arrive's barrier. */
     if (left && !(mark_encoded(&r->marks, shown + 1) &&
@@ -103,9 +127,10 @@ static void hold(struct rings *r) {
 
 /* Waits to be given the seat, for a bounded time. Whether it was. */
 static bool stand_by(struct rings *r) {
-  uint32_t *state = &r->seat.state;
+  shared_32 *state = &r->seat.state;
   if (!shared_cas_32(state, SEAT_RELIEF, SEAT_STANDBY))
     return false; /* freed, so looked at again; or another stands by */
+  RING_POINT(STAND_BY);
   for (int i = 0; i < SEAT_PATIENCE; i++) {
     if (shared_load_32(state) != SEAT_STANDBY)
       break;
@@ -119,7 +144,7 @@ static bool stand_by(struct rings *r) {
 }
 
 void seat_arrive(struct rings *r) {
-  uint32_t *state = &r->seat.state;
+  shared_32 *state = &r->seat.state;
   if (shared_load_32(state) != SEAT_FREE ||
       !shared_cas_32(state, SEAT_FREE, SEAT_HELD)) {
     shared_fence_full(); /* partner: hold's exchange or swap to FREE */

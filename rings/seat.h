@@ -48,17 +48,19 @@
 struct rings;
 
 enum { SEAT_FREE, SEAT_HELD, SEAT_RELIEF, SEAT_STANDBY, SEAT_GIVEN };
-enum {
-  SEAT_ROUNDS = 4,    /* served before the holder asks to be relieved */
-  SEAT_PATIENCE = 200 /* pauses that a stand-by waits: about 5 us */
-};
+#ifndef SEAT_ROUNDS
+#define SEAT_ROUNDS 4 /* served before the holder asks to be relieved */
+#endif
+#ifndef SEAT_PATIENCE
+#define SEAT_PATIENCE 200 /* pauses that a stand-by waits: about 5 us */
+#endif
 
 /* One line: what a holder needs comes with the state. */
 struct seat {
-  uint32_t state;
-  uint32_t entries[QUEUES]; /* shown by GP_PUT, free-running */
-  uint64_t published;       /* the last value shown */
-  uint64_t bells;           /* doorbells rung */
+  shared_32 state;
+  guarded_32 entries[QUEUES]; /* shown by GP_PUT, free-running */
+  guarded_64 published;       /* the last value shown */
+  guarded_64 bells;           /* doorbells rung */
 } __attribute__((aligned(128)));
 
 /* Nothing after start is shown. Before any other thread. */

@@ -7,10 +7,21 @@
  * and orders nothing; an acquire load orders what follows it, a release store
  * what came before it, and each names its partner where it is used. Every
  * read-modify-write is a full barrier, whether it succeeds or not.
+ *
+ * Their types say so: a shared_64 is touched through these functions alone. A
+ * guarded_64 is an ordinary word, of whoever holds what guards it. With
+ * -DRIG_RELACY, in C++, all of them are relacy's.
  */
-#include <ck_pr.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#ifdef RIG_RELACY
+#include "rings/shared_relacy.h"
+#else
+#include <ck_pr.h>
+
+typedef uint64_t shared_64, guarded_64;
+typedef uint32_t shared_32, guarded_32;
 
 /* Earlier loads before later ones; pairs with shared_fence_release. */
 static inline void shared_fence_acquire(void) {
@@ -34,58 +45,62 @@ static inline void shared_fence_full(void) {
 #endif
 }
 
-static inline uint64_t shared_load_64(const uint64_t *p) {
+static inline uint64_t shared_load_64(const shared_64 *p) {
   return ck_pr_load_64(p);
 }
 
-static inline uint64_t shared_load_acquire_64(const uint64_t *p) {
+static inline uint64_t shared_load_acquire_64(const shared_64 *p) {
   uint64_t v = ck_pr_load_64(p);
   ck_pr_fence_acquire(); /* the load above, before whatever the caller reads */
   return v;
 }
 
-static inline void shared_store_64(uint64_t *p, uint64_t v) {
+static inline void shared_store_64(shared_64 *p, uint64_t v) {
   ck_pr_store_64(p, v);
 }
 
-static inline void shared_store_release_64(uint64_t *p, uint64_t v) {
+static inline void shared_store_release_64(shared_64 *p, uint64_t v) {
   ck_pr_fence_release(); /* what the caller wrote, before the store below */
   ck_pr_store_64(p, v);
 }
 
-static inline bool shared_cas_64(uint64_t *p, uint64_t from, uint64_t to) {
+static inline bool shared_cas_64(shared_64 *p, uint64_t from, uint64_t to) {
   ck_pr_fence_release(); /* what the caller wrote, before the swap */
   bool swapped = ck_pr_cas_64(p, from, to);
   ck_pr_fence_acquire(); /* the swap, before whatever the caller reads */
   return swapped;
 }
 
-static inline uint32_t shared_load_32(const uint32_t *p) {
+static inline uint32_t shared_load_32(const shared_32 *p) {
   return ck_pr_load_32(p);
 }
 
-static inline uint32_t shared_load_acquire_32(const uint32_t *p) {
+static inline uint32_t shared_load_acquire_32(const shared_32 *p) {
   uint32_t v = ck_pr_load_32(p);
   ck_pr_fence_acquire(); /* the load above, before whatever the caller reads */
   return v;
 }
 
-static inline void shared_store_release_32(uint32_t *p, uint32_t v) {
+static inline void shared_store_release_32(shared_32 *p, uint32_t v) {
   ck_pr_fence_release(); /* what the caller wrote, before the store below */
   ck_pr_store_32(p, v);
 }
 
-static inline bool shared_cas_32(uint32_t *p, uint32_t from, uint32_t to) {
+static inline bool shared_cas_32(shared_32 *p, uint32_t from, uint32_t to) {
   ck_pr_fence_release(); /* what the caller wrote, before the swap */
   bool swapped = ck_pr_cas_32(p, from, to);
   ck_pr_fence_acquire(); /* the swap, before whatever the caller reads */
   return swapped;
 }
 
-static inline uint32_t shared_exchange_32(uint32_t *p, uint32_t v) {
+static inline uint32_t shared_exchange_32(shared_32 *p, uint32_t v) {
   ck_pr_fence_release(); /* what the caller wrote, before the exchange */
   uint32_t old = ck_pr_fas_32(p, v);
   ck_pr_fence_acquire(); /* the exchange, before whatever the caller reads */
   return old;
 }
+
+/* A spin for another thread: to this one, nothing. */
+static inline void shared_spin(void) {}
+#endif
 #endif

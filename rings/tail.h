@@ -39,15 +39,23 @@
 #include "rings/cursor.h"
 #include "rings/shared.h"
 
-enum { TAIL_SPARES = 256, TAIL_LINE = 128 };
+#ifndef TAIL_SPARES
+#define TAIL_SPARES 256 /* a model has fewer */
+#endif
+enum { TAIL_LINE = 128 };
+
+/* A cursor's words. */
+struct tail_node {
+  shared_64 w[CURSOR_WORDS];
+} __attribute__((aligned(64)));
 
 struct tail_cell {
-  uint32_t node; /* an index, or none */
+  shared_32 node; /* an index, or none */
 } __attribute__((aligned(64)));
 
 struct tail {
-  uint64_t word __attribute__((aligned(TAIL_LINE)));
-  struct cursor node[TAIL_SPARES + 1] __attribute__((aligned(TAIL_LINE)));
+  shared_64 word __attribute__((aligned(TAIL_LINE)));
+  struct tail_node node[TAIL_SPARES + 1] __attribute__((aligned(TAIL_LINE)));
   struct tail_cell cell[TAIL_SPARES];
 };
 
@@ -64,15 +72,14 @@ bool tail_swap(struct tail *, uint64_t read, const struct cursor *to);
 /* The cursor after the last value. */
 void tail_last(const struct tail *, struct cursor *);
 
-enum { TAIL_NODE_BITS = 16, CURSOR_WORDS = sizeof(struct cursor) / 8 };
+enum { TAIL_NODE_BITS = 16 };
 
 static inline uint64_t tail_read(const struct tail *t, struct cursor *c) {
   uint64_t w[CURSOR_WORDS];
   uint64_t read = shared_load_acquire_64(&t->word); /* partner: tail_swap */
-  const uint64_t *from =
-      (const uint64_t *)&t->node[read & ((1u << TAIL_NODE_BITS) - 1)];
+  const struct tail_node *from = &t->node[read & ((1u << TAIL_NODE_BITS) - 1)];
   for (int i = 0; i < CURSOR_WORDS; i++)
-    w[i] = shared_load_64(&from[i]);
+    w[i] = shared_load_64(&from->w[i]);
   __builtin_memcpy(c, w, sizeof w);
   return read;
 }

@@ -70,6 +70,7 @@ struct lane {
 struct walk {
   const struct rig_submission *s;
   uint64_t enter; /* the bound of entering a channel, in words */
+  bool joins;     /* whether any part comes after another */
   struct lane lane[QUEUES];
   const struct rings *rings;    /* wet */
   const struct ring_plan *plan; /* wet */
@@ -159,6 +160,8 @@ static uint64_t tag(const struct walk *k, size_t index1) {
 
 /* Words of the driver's that were counted ahead. Wet. */
 static void lay(struct lane *l, const uint32_t *w, unsigned n) {
+  if (n == 0)
+    return;
   io_copy(l->at, w, n);
   l->at += n;
 }
@@ -334,7 +337,9 @@ INLINE void engine(struct walk *k, const struct rig_part *p, const bool wet) {
   if (k->lane[RIG_COPY0].busy == FOREIGN)
     settle_channel(k, RIG_COPY0, wet);
   k->lane[RIG_COPY0].busy = ENGINE;
-  if (!wet && is_fill)
+  if (!wet && !is_fill && p->copy.rows <= 1 && p->copy.bytes <= RIG_NV_MAX_COPY)
+    count(k, RIG_COPY0, ABI_COPY_WORDS, false);
+  else if (!wet && is_fill)
     count_many(k, RIG_COPY0, piece_fills(&p->fill), ABI_FILL_WORDS);
   else if (!wet)
     count_many(k, RIG_COPY0, piece_copies(&p->copy),
@@ -350,13 +355,14 @@ INLINE void part(struct walk *k, size_t i, const bool wet) {
   int q = p->queue;
   struct lane *l = &k->lane[q];
   enter(k, q, wet);
-  join(k, q, joined(k->s, p), wet);
+  if (k->joins)
+    join(k, q, joined(k->s, p), wet);
   if (p->kind == RIG_WORDS)
     words(k, q, &p->words, wet);
   else
     engine(k, p, wet);
   l->last = i + 1;
-  if (awaited(k, q, i))
+  if (k->joins && awaited(k, q, i))
     signal(k, q, wet);
 }
 
@@ -371,10 +377,19 @@ static uint64_t enter_bound(const struct rig_submission *s) {
          ABI_RELEASE_WORDS;
 }
 
+static bool joins(const struct rig_submission *s) {
+  for (size_t i = 0; i < s->nparts; i++)
+    if (s->parts[i].nafter != 0)
+      return true;
+  return false;
+}
+
 void ring_need(const struct rig_submission *s, struct ring_need *need) {
-  struct walk k = {.s = s, .enter = enter_bound(s)};
+  struct walk k = {.s = s, .enter = enter_bound(s), .joins = joins(s)};
   dry_walk(&k);
   memset(need, 0, sizeof *need);
+  need->enter = k.enter;
+  need->joins = k.joins;
   for (int q = 0; q < QUEUES; q++) {
     struct lane *l = &k.lane[q];
     if (!l->entered)
@@ -405,8 +420,12 @@ static void finish(struct walk *k, int q) {
 }
 
 void ring_encode(const struct rings *r, const struct rig_submission *s,
-                 const struct ring_plan *p) {
-  struct walk k = {.s = s, .enter = enter_bound(s), .rings = r, .plan = p};
+                 const struct ring_need *need, const struct ring_plan *p) {
+  struct walk k = {.s = s,
+                   .enter = need->enter,
+                   .joins = need->joins,
+                   .rings = r,
+                   .plan = p};
   for (int q = 0; q < QUEUES; q++) {
     struct lane *l = &k.lane[q];
     unsigned char *piece = r->newest->channel[q].segments;

@@ -70,7 +70,7 @@ int tool_info(int argc, char **argv) {
   if (argp_parse(&argp, argc, argv, 0, NULL, &json))
     return TOOL_ERROR;
   struct tool_gpu gpu;
-  if (tool_open(&gpu, NULL))
+  if (tool_open(&gpu, RIG_NV_LATCH, NULL))
     return TOOL_ERROR;
   int status = show(&gpu, json);
   if (tool_stop(&gpu))

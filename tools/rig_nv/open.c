@@ -9,13 +9,14 @@ int tool_failed(const char *what, const char *cause) {
   return TOOL_ERROR;
 }
 
-int tool_open(struct tool_gpu *gpu, const struct rig_nv_model_options *model) {
+int tool_open(struct tool_gpu *gpu, enum rig_nv_mode mode,
+              const struct rig_nv_model_options *model) {
   *gpu = (struct tool_gpu){.what = "the model, a GPU in software"};
   if (rig_nv_path_model(model, &gpu->path))
     return tool_failed("opening the model", rig_nv_why());
   struct rig_nv_options options;
   rig_nv_options_init(&options);
-  options.mode = RIG_NV_TURN;
+  options.mode = mode;
   options.allocator = tool_allocator();
   if (rig_nv_make(gpu->path, &options, &gpu->device) == 0)
     return TOOL_OK;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -8,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/device.h"
 #include "tools/rig_nv/content.h"
 #include "tools/rig_nv/output.h"
 #include "tools/rig_nv/workers.h"
@@ -16,14 +16,19 @@ enum {
   SMALL_BYTES = 1 << 20, /* of Pinned and of Mapped memory */
   HOST_BYTES = 1 << 20,  /* of the host's region, a thread's */
   HANG_MS = 10000,
-  DROPPED_HANG_MS = 2000, /* words of a copy that is missing may stay unset */
-  DROP = 256,             /* the key of --drop-copy, which has no letter */
+  PATIENCE_S = 120, /* of a wait, also where a word stands still */
+  /* Words of a copy that is missing may stay unset. */
+  DROPPED_HANG_MS = 2000,
+  DROPPED_PATIENCE_S = 4,
+  /* The keys of options that have no letter. */
+  DROP = 256,
+  TURN
 };
 
 struct settings {
   const char *file;
   uint64_t submissions, threads, seed, drop_copy;
-  bool json;
+  bool json, turn;
 };
 
 struct run {
@@ -33,6 +38,7 @@ struct run {
   struct arena arena;
   struct work work;
   double seconds;
+  uint64_t bells; /* before the work; after it, what it rang */
   bool verified;
 };
 
@@ -80,7 +86,10 @@ static int make_arena(struct run *r) {
   r->work.device = r->gpu.device;
   r->work.arena = &r->arena;
   r->work.submissions = s->submissions;
+  r->work.turns = s->turn;
+  r->work.patience_s = s->drop_copy ? DROPPED_PATIENCE_S : PATIENCE_S;
   r->work.last = rig_nv_signaled(r->gpu.device);
+  r->bells = device_bells(r->gpu.device);
   return TOOL_OK;
 }
 
@@ -94,6 +103,7 @@ static int work(struct run *r) {
   catch_interrupts(&r->work);
   double start = seconds_now();
   int status = workers_run(&r->work, progress);
+  r->bells = device_bells(r->gpu.device) - r->bells;
   if (status == TOOL_OK)
     status = workers_reach_last(&r->work);
   r->seconds = seconds_now() - start;
@@ -127,6 +137,7 @@ static int report(const struct run *r) {
   output_begin(&o, r->settings->json);
   output_text(&o, "device", "device", r->gpu.what);
   output_text(&o, "arch", "architecture", rig_nv_facts(r->gpu.device)->arch);
+  output_text(&o, "mode", "mode", r->settings->turn ? "turn" : "post");
   output_number(&o, "threads", "threads", r->settings->threads);
   output_number(&o, "seed", "seed", r->settings->seed);
   output_number(&o, "submissions", "submissions", c.submissions);
@@ -136,6 +147,8 @@ static int report(const struct run *r) {
               r->seconds > 0 ? n / r->seconds : 0, 0);
   output_real(&o, "host_ns", "host time each, ns",
               n > 0 ? (double)r->work.host_ns / n : 0, 0);
+  output_real(&o, "values_per_doorbell", "values a doorbell",
+              r->bells > 0 ? n / (double)r->bells : 0, 2);
   output_number(&o, "later", "answers LATER", r->work.later);
   output_number(&o, "skipped", "skipped", r->work.skipped);
   output_bool(&o, "verified", "verified", r->verified);
@@ -171,7 +184,7 @@ static int run(const struct settings *s) {
   model.seed = s->seed;
   model.drop_copy = s->drop_copy;
   model.hang_ms = s->drop_copy ? DROPPED_HANG_MS : HANG_MS;
-  int status = tool_open(&r.gpu, &model);
+  int status = tool_open(&r.gpu, s->turn ? RIG_NV_TURN : RIG_NV_POST, &model);
   if (status == TOOL_OK)
     status = with_gpu(&r);
   content_drop(&r.content);
@@ -195,6 +208,9 @@ static error_t option(int key, char *text, struct argp_state *state) {
   case 'j':
     s->json = true;
     return 0;
+  case TURN:
+    s->turn = true;
+    return 0;
   case DROP:
     s->drop_copy = tool_number("--drop-copy", text, UINT64_MAX, state);
     return 0;
@@ -213,6 +229,8 @@ int tool_run(int argc, char **argv) {
       {"submissions", 'n', "N", 0, "Of all threads (100000)", 0},
       {"threads", 't', "T", 0, "That submit (4)", 0},
       {"seed", 's', "SEED", 0, "Of the submissions and of the model (1)", 0},
+      {"turn", TURN, NULL, 0,
+       "Pass one turn from thread to thread, instead of posting", 0},
       {"json", 'j', NULL, 0, "One JSON object", 0},
       {"drop-copy", DROP, "N", OPTION_HIDDEN,
        "The model's N-th copy writes nothing", 0},

@@ -35,7 +35,8 @@ struct tool_gpu {
 
 /* Opens the GPU: this version has the model alone. TOOL_OK or TOOL_ERROR,
  * told. Nothing is left open by a failure. */
-int tool_open(struct tool_gpu *, const struct rig_nv_model_options *);
+int tool_open(struct tool_gpu *, enum rig_nv_mode,
+              const struct rig_nv_model_options *);
 /* Stops the device. Its regions may then be freed, before tool_close. */
 int tool_stop(struct tool_gpu *);
 int tool_close(struct tool_gpu *);

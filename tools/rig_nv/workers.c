@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#define _POSIX_C_SOURCE 200809L
 #include "tools/rig_nv/workers.h"
 
 #include <inttypes.h>
@@ -7,12 +6,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { PATIENCE_SECONDS = 120, PROGRESS_MS = 100 };
+enum { PROGRESS_MS = 100 };
 
 struct worker {
   struct work *work;
   struct replay *replay;
   uint64_t quota;
+  uint64_t last, later, skipped, host_ns; /* the thread's part of the work's */
   pthread_t thread;
 };
 
@@ -37,8 +37,8 @@ static int failed(struct work *w, int status, const char *what,
 }
 
 static int reach(struct work *w, uint64_t v) {
-  int e = rig_nv_wait(w->device, v,
-                      now() + UINT64_C(1000000000) * PATIENCE_SECONDS);
+  int e =
+      rig_nv_wait(w->device, v, now() + UINT64_C(1000000000) * w->patience_s);
   if (e == 0)
     return TOOL_OK;
   char what[64];
@@ -65,47 +65,71 @@ static int next(struct worker *me, const struct rig_submission **s) {
   }
 }
 
-/* One turn. *v is the value submitted, or for LATER one to wait for. */
-static enum rig_room turn(struct work *w, const struct rig_submission *s,
-                          uint64_t *v, const char **failure) {
-  pthread_mutex_lock(&w->turn);
+/* Room and submit, with the turn. */
+static int turn(struct work *w, const struct rig_submission *s, uint64_t *v,
+                const char **failure) {
+  int is = rig_nv_room(w->device, s);
+  if (is != RIG_FITS)
+    return is;
+  *v = w->last + 1;
+  if (rig_nv_submit(w->device, *v, s, failure) != RIG_COMMITTED)
+    return -RIG_NV_INVALID;
+  w->last = *v;
+  return RIG_FITS;
+}
+
+/* RIG_FITS with *v, another enum rig_room, or an error with *failure. */
+static int once(struct worker *me, const struct rig_submission *s, uint64_t *v,
+                const char **failure) {
+  struct work *w = me->work;
+  int is;
+  if (w->turns)
+    pthread_mutex_lock(&w->turn);
   uint64_t start = now();
-  enum rig_room is = rig_nv_room(w->device, s);
+  if (w->turns)
+    is = turn(w, s, v, failure);
+  else
+    is = rig_nv_post(w->device, s, v);
+  uint64_t took = now() - start;
+  if (w->turns)
+    pthread_mutex_unlock(&w->turn);
+  else if (is < 0)
+    *failure = rig_nv_why();
   if (is == RIG_FITS) {
-    *v = w->last + 1;
-    if (rig_nv_submit(w->device, *v, s, failure) == RIG_COMMITTED) {
-      w->last = *v;
-      w->host_ns += now() - start;
-      *failure = NULL;
-    }
-  } else if (is == RIG_LATER) {
-    /* Half of what is in flight: waits look once a millisecond. */
-    uint64_t word = rig_nv_signaled(w->device);
-    *v = word + (w->last - word + 1) / 2;
-    w->later++;
-  } else {
-    w->skipped++;
+    me->host_ns += took;
+    me->last = *v;
   }
-  pthread_mutex_unlock(&w->turn);
   return is;
+}
+
+/* LATER: half of what this thread has in flight is waited for, as waits look
+ * once a millisecond. */
+static int wait_for_some(struct worker *me, uint64_t word) {
+  uint64_t v = word + 1;
+  me->later++;
+  if (!rig_reached(word, me->last))
+    v = word + (me->last - word + 1) / 2;
+  replay_release(me->replay);
+  return reach(me->work, v);
 }
 
 static int submit(struct worker *me, const struct rig_submission *s) {
   for (;;) {
-    uint64_t v;
+    uint64_t v = 0, word = rig_nv_signaled(me->work->device);
     const char *failure = "no reason given";
-    switch (turn(me->work, s, &v, &failure)) {
+    int is = once(me, s, &v, &failure);
+    switch (is) {
     case RIG_FITS:
-      if (failure)
-        return failed(me->work, TOOL_ERROR, "submit", failure);
       replay_commit(me->replay, v);
       return TOOL_OK;
     case RIG_LATER:
-      replay_release(me->replay);
-      if (reach(me->work, v))
+      if (wait_for_some(me, word))
         return TOOL_ERROR;
       break;
     default:
+      if (is < 0)
+        return failed(me->work, TOOL_ERROR, "submit", failure);
+      me->skipped++;
       replay_skip(me->replay);
       return TOOL_OK;
     }
@@ -130,16 +154,28 @@ static void *worker(void *arg) {
   return NULL;
 }
 
+/* After all threads' joins: the turn is nobody's. */
+static void add(struct work *w, const struct worker *me) {
+  if (rig_reached(me->last, w->last))
+    w->last = me->last;
+  w->later += me->later;
+  w->skipped += me->skipped;
+  w->host_ns += me->host_ns;
+}
+
 int workers_run(struct work *w, void (*progress)(const struct work *)) {
   struct worker workers[ARENA_MOST_SLICES];
   unsigned n = w->arena->slices, started = 0;
+  uint64_t first = w->last;
   w->status = TOOL_OK;
   pthread_mutex_init(&w->turn, NULL);
   for (; started < n; started++) {
     struct worker *me = &workers[started];
-    *me =
-        (struct worker){w, w->arena->replays[started],
-                        w->submissions / n + (started < w->submissions % n), 0};
+    *me = (struct worker){.work = w,
+                          .replay = w->arena->replays[started],
+                          .quota = w->submissions / n +
+                                   (started < w->submissions % n),
+                          .last = first};
     atomic_fetch_add_explicit(&w->running, 1, memory_order_relaxed);
     int e = pthread_create(&me->thread, NULL, worker, me);
     if (e == 0)
@@ -155,5 +191,7 @@ int workers_run(struct work *w, void (*progress)(const struct work *)) {
   }
   for (unsigned i = 0; i < started; i++)
     pthread_join(workers[i].thread, NULL);
+  for (unsigned i = 0; i < started; i++)
+    add(w, &workers[i]);
   return w->status;
 }

@@ -2,11 +2,12 @@
 #ifndef TOOLS_RIG_NV_WORKERS_H
 #define TOOLS_RIG_NV_WORKERS_H
 /*
- * workers: the threads of run. Each makes submissions by its own replay and
- * takes the device's turn for room and submit alone:
+ * workers: the threads of run. Each makes submissions by its own replay, and
+ * posts them, or takes the device's turn for room and submit alone:
  *
- *     replay_next  --> | turn: room, submit v = last + 1 | --> replay_commit
- *          ^                        | LATER
+ *     replay_next  --> | post                            | --> replay_commit
+ *          ^           | turn: room, submit v = last + 1 |
+ *          |                        | LATER
  *          +--- wait, no turn held -+
  *
  * One thread starts and joins them; the turn is the workers' meanwhile.
@@ -23,7 +24,10 @@ struct work {
   struct rig_nv *device;
   struct arena *arena;
   uint64_t submissions; /* of all threads */
+  bool turns;           /* turn mode; else post mode */
+  unsigned patience_s;  /* of each wait */
   pthread_mutex_t turn;
+  /* The turn's, or after workers_run. host_ns: in calls that submitted. */
   uint64_t last, later, skipped, host_ns;
 
   atomic_uint_least64_t done; /* submissions made */

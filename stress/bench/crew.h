@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef STRESS_BENCH_CREW_H
+#define STRESS_BENCH_CREW_H
+/*
+ * Crew: threads that do one thing at the same time, each on a core of its own
+ * where there are enough. They start together, and the clock runs from the
+ * first one's first submission to the last one's last.
+ *
+ * Threads: one caller at a time.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stress/bench/histogram.h"
+#include "stress/bench/ways.h"
+
+struct crew_cores {
+  int at[1024]; /* that this process may run on */
+  int n;
+  bool pin; /* thread i stays on core i modulo n */
+};
+
+struct crew_job {
+  enum way way;
+  enum kind kind;
+  unsigned threads;
+  double seconds; /* until they stop, or */
+  uint64_t posts; /* each thread's, where above 0 */
+};
+
+struct crew_result {
+  uint64_t submissions, laters;
+  uint64_t fewest, most; /* of one thread */
+  uint64_t ns, cpu_ns;   /* wall time; all threads' processor time */
+};
+
+void crew_cores_find(struct crew_cores *);
+/* Runs the job. With a histogram, it gets the ticks of each submission, which
+ * costs two readings of them each. False: a thread could not be made. */
+bool crew_run(const struct crew_cores *, const struct crew_job *,
+              struct histogram *, struct crew_result *);
+/* The round trip of one line between two threads, on cores a and b of the list
+ * (modulo its length), in ns; the median of 9. Below 0: no two cores. */
+double crew_ping_pong(const struct crew_cores *, int a, int b);
+#endif

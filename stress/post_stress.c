@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * post_stress: threads that submit to one device of the model at the same
+ * time, in post mode and in turn mode, on rings from the smallest to those
+ * that a device opens with, with counts and values that wrap. Exit status 0:
+ * all was as it must be; 1: it was not, or the device failed; 2: wrong options.
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/device.h"
+#include "stress/post_run.h"
+#include "tools/allocator.h"
+
+enum {
+  MOST_EACH = 1024, /* submissions of a thread in a round */
+  ROUNDS = 2,       /* at least */
+  LONG = 100000000
+};
+
+struct settings {
+  uint64_t submissions, seed, start;
+  unsigned threads, row, mode, patience_s;
+  bool one_start, row_given, mode_given, quiet;
+};
+
+struct row {
+  const char *name;
+  struct device_sizes sizes;
+  unsigned parts, ops, waits;
+  uint64_t bytes;
+};
+
+/* Small rings come with submissions that mostly fit them. */
+static const struct row rows[] = {
+    {"smallest",
+     {.entries = 4, .segment_bytes = 512, .in_flight = 2},
+     1,
+     2,
+     1,
+     256},
+    {"small, four in flight",
+     {.entries = 16, .segment_bytes = 2048, .in_flight = 4},
+     2,
+     3,
+     2,
+     512},
+    {"small, about to wrap",
+     {.entries = 32,
+      .segment_bytes = 4096,
+      .in_flight = 8,
+      .start_entries = UINT32_MAX - 63,
+      .start_units = UINT32_MAX - 100,
+      .start_joins = UINT64_MAX - 3},
+     4,
+     4,
+     3,
+     1024},
+    {"middling",
+     {.entries = 256, .segment_bytes = 16384, .in_flight = 64},
+     6,
+     6,
+     3,
+     2048},
+    {"as opened",
+     {.entries = 262144, .segment_bytes = 1 << 20, .in_flight = 32768},
+     6,
+     6,
+     3,
+     2048},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const uint64_t starts[] = {0, (UINT64_C(1) << 32) - 5, UINT64_MAX - 4};
+enum { STARTS = sizeof starts / sizeof *starts };
+
+static const char *const modes[] = {"post", "turn"};
+enum { MODES = sizeof modes / sizeof *modes, TURN = 1 };
+
+struct test {
+  const struct settings *settings;
+  const struct row *row;
+  enum rig_nv_personality personality;
+  unsigned mode;
+  uint64_t start;
+  const struct rig_nv_path *path;
+  struct rig_nv *device;
+  struct arena arena;
+  struct chain chain;
+  struct post_run run;
+};
+
+static const char *personality(const struct test *t) {
+  return t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel";
+}
+
+static int failed(const struct test *t, const char *what, const char *cause) {
+  const struct settings *s = t->settings;
+  fprintf(stderr,
+          "post_stress: %s: %s\n"
+          "  %s personality, rings %s\n"
+          "  again: --seed=%" PRIu64 " --start=%" PRIu64
+          " --row=%u --mode=%u --threads=%u --submissions=%" PRIu64 "\n",
+          what, cause, personality(t), t->row->name, s->seed, t->start,
+          (unsigned)(t->row - rows), t->mode, s->threads, s->submissions);
+  return 1;
+}
+
+static void progress(const struct test *t, uint64_t done, uint64_t of) {
+  if (!t->settings->quiet && isatty(STDERR_FILENO))
+    fprintf(stderr, "\r%-22s %-6s %s %12" PRIu64 " of %" PRIu64, t->row->name,
+            personality(t), modes[t->mode], done, of);
+}
+
+static int rounds(struct test *t) {
+  uint64_t n = t->settings->submissions, each = t->chain.each;
+  for (uint64_t done = 0; done < n; done += each * t->settings->threads) {
+    if (!post_run_round(&t->run, each) || !post_run_verify(&t->run))
+      return failed(t, "a round", t->run.what);
+    progress(t, done, n);
+  }
+  return 0;
+}
+
+static void print_tally(const struct test *t, uint64_t bells) {
+  const struct post_tally *a = &t->run.tally;
+  printf("%-22s %-6s %s from %20" PRIu64 ": FITS %" PRIu64 " LATER %" PRIu64
+         " NEVER %" PRIu64 " GROW %" PRIu64 " BUSY %" PRIu64 " rooms %" PRIu64
+         "; values a doorbell %.2f\n",
+         t->row->name, personality(t), modes[t->mode], t->start, a->fits,
+         a->later, a->never, a->grow, a->busy, a->rooms,
+         bells ? (double)a->fits / (double)bells : 0);
+  fflush(stdout);
+}
+
+static int with_chain(struct test *t) {
+  const struct settings *s = t->settings;
+  uint64_t each = s->submissions / s->threads / ROUNDS + 1;
+  if (chain_make(t->device, s->threads,
+                 (unsigned)(each < MOST_EACH ? each : MOST_EACH), &t->chain))
+    return failed(t, "making the chain", rig_nv_why());
+  t->run = (struct post_run){.device = t->device,
+                             .arena = &t->arena,
+                             .chain = &t->chain,
+                             .turn_mode = t->mode == TURN,
+                             .seed = s->seed,
+                             .patience_s = s->patience_s};
+  post_run_init(&t->run);
+  uint64_t bells = device_bells(t->device);
+  int is = rounds(t);
+  print_tally(t, device_bells(t->device) - bells);
+  return is;
+}
+
+static int with_arena(struct test *t) {
+  struct arena_options o = {.slices = t->settings->threads};
+  replay_options_init(&o.replay);
+  o.replay.seed = t->settings->seed;
+  o.replay.most_parts = t->row->parts;
+  o.replay.most_ops = t->row->ops;
+  o.replay.most_waits = t->row->waits;
+  o.replay.most_bytes = t->row->bytes;
+  arena_least(&o, o.bytes);
+  for (unsigned i = 0; i < ARENA_REGIONS; i++)
+    o.bytes[i] += (uint64_t)(i == ARENA_DATA ? 65536 : 4096) * o.slices;
+  const char *failure;
+  if (arena_make(t->device, &o, &t->arena, &failure))
+    return failed(t, "making the arena", failure);
+  return with_chain(t);
+}
+
+static int with_device(struct test *t) {
+  uint64_t word = t->start;
+  struct rig_nv_options o;
+  rig_nv_options_init(&o);
+  o.word = &word;
+  o.mode = t->mode == TURN ? RIG_NV_TURN : RIG_NV_POST;
+  o.allocator = tool_allocator();
+  if (device_make_sized(t->path, &o, &t->row->sizes, &t->device))
+    return failed(t, "making the device", rig_nv_why());
+  int is = with_arena(t);
+  const char *failure;
+  if (is != 0)
+    return is; /* work that is stuck keeps its memory */
+  if (rig_nv_stop(t->device, NULL))
+    is = failed(t, "stop", rig_nv_why());
+  if (chain_end(&t->chain))
+    is = failed(t, "free", rig_nv_why());
+  if (arena_end(&t->arena, &failure))
+    is = failed(t, "free", failure);
+  if (rig_nv_release(t->device))
+    is = failed(t, "release", rig_nv_why());
+  return is;
+}
+
+static int with_path(struct test *t) {
+  struct rig_nv_model_options o;
+  rig_nv_model_options_init(&o);
+  o.personality = t->personality;
+  o.seed = t->settings->seed ^ t->start;
+  if (rig_nv_path_model(&o, &t->path))
+    return failed(t, "opening the model", rig_nv_why());
+  int is = with_device(t);
+  if (is != 0)
+    return is;
+  return rig_nv_path_close(t->path) ? failed(t, "close", rig_nv_why()) : 0;
+}
+
+static int row_and_mode(const struct settings *s, unsigned row, unsigned mode) {
+  for (unsigned i = 0; i < (s->one_start ? 1 : STARTS); i++)
+    for (int p = 0; p < 2; p++) {
+      struct test t = {.settings = s,
+                       .row = &rows[row],
+                       .personality = p ? RIG_NV_LIKE_PCI : RIG_NV_LIKE_KERNEL,
+                       .mode = mode,
+                       .start = s->one_start ? s->start : starts[i]};
+      if (with_path(&t))
+        return 1;
+    }
+  return 0;
+}
+
+static int all(const struct settings *s) {
+  for (unsigned row = 0; row < ROWS; row++)
+    for (unsigned mode = 0; mode < MODES; mode++)
+      if ((!s->row_given || s->row == row) &&
+          (!s->mode_given || s->mode == mode) && row_and_mode(s, row, mode))
+        return 1;
+  return 0;
+}
+
+static uint64_t number(const char *text, uint64_t least, uint64_t most,
+                       struct argp_state *state) {
+  char *end;
+  uint64_t n = strtoull(text, &end, 0);
+  if (end == text || *end || n < least || n > most)
+    argp_error(state, "'%s' is no number from %" PRIu64 " to %" PRIu64, text,
+               least, most);
+  return n;
+}
+
+static error_t option(int key, char *text, struct argp_state *state) {
+  struct settings *s = state->input;
+  switch (key) {
+  case 'n':
+    s->submissions = number(text, 1, UINT64_MAX / 2, state);
+    return 0;
+  case 'l':
+    s->submissions = LONG;
+    return 0;
+  case 's':
+    s->seed = number(text, 0, UINT64_MAX, state);
+    return 0;
+  case 'v':
+    s->start = number(text, 0, UINT64_MAX, state);
+    s->one_start = true;
+    return 0;
+  case 'r':
+    s->row = (unsigned)number(text, 0, ROWS - 1, state);
+    s->row_given = true;
+    return 0;
+  case 'm':
+    s->mode = (unsigned)number(text, 0, MODES - 1, state);
+    s->mode_given = true;
+    return 0;
+  case 't':
+    s->threads = (unsigned)number(text, 1, CHAIN_MOST_THREADS, state);
+    return 0;
+  case 'p':
+    s->patience_s = (unsigned)number(text, 1, 3600, state);
+    return 0;
+  case 'q':
+    s->quiet = true;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+int main(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"submissions", 'n', "N", 0, "Of each run, all threads (200)", 0},
+      {"long", 'l', NULL, 0, "100000000 submissions a run", 0},
+      {"seed", 's', "SEED", 0, "Of submissions and model (1)", 0},
+      {"start", 'v', "VALUE", 0, "The word's first value, -5 for 2^64 - 5", 0},
+      {"row", 'r', "N", 0, "One row of ring sizes alone", 0},
+      {"mode", 'm', "N", 0, "0: post mode alone; 1: turn mode alone", 0},
+      {"threads", 't', "T", 0, "That submit (4)", 0},
+      {"patience", 'p', "SECONDS", 0, "Of each wait for a value (60)", 0},
+      {"quiet", 'q', NULL, 0, "No progress", 0},
+      {0}};
+  static const struct argp argp = {
+      options, option,
+      NULL,    "Threads that submit to the model at the same time.",
+      NULL,    NULL,
+      NULL};
+  struct settings s = {
+      .submissions = 200, .seed = 1, .threads = 4, .patience_s = 60};
+  argp_err_exit_status = 2;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &s))
+    return 2;
+  return all(&s);
+}

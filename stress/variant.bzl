@@ -1,0 +1,90 @@
+"""core_variant: the core and what stresses it, built with options of its own.
+
+A program links one variant, or //core, not both: they define the same
+functions.
+"""
+
+load("//third_party/ck:defs.bzl", "CK_COPTS")
+
+def core_variant(name, copts):
+    """Declares the library NAME.
+
+    Args:
+      name: the target.
+      copts: options of rings, growth, core and stress/post_run.
+    """
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = [
+            "arena.c",
+            "arena.h",
+            "chain.c",
+            "chain.h",
+            "post_run.c",
+            "post_run.h",
+            "//core:code",
+            "//growth:code",
+            "//rings:code",
+        ],
+        copts = CK_COPTS + copts,
+        linkstatic = True,
+        local_defines = ["_DEFAULT_SOURCE"],
+        textual_hdrs = [
+            "arena.h",
+            "chain.h",
+            "post_run.h",
+            "//core:code",
+            "//growth:code",
+            "//rings:code",
+        ],
+        deps = [
+            ":replay",
+            "//core/abi",
+            "//core/api",
+            "//core/lock_order",
+            "//paths:call",
+            "//paths:path",
+            "//third_party/ck",
+        ],
+    )
+
+def planted_test(name, plant, srcs, says, args = [], copts = [], deps = []):
+    """Declares NAME, which passes where a program fails for a planted bug.
+
+    Args:
+      name: the test.
+      plant: the flag of rings/plant.h, without RING_PLANT_.
+      srcs: the program's, beside the core and stress/post_run.
+      says: an extended regular expression of what its failure says.
+      args: the program's arguments.
+      copts: further options of the program and the core.
+      deps: further libraries of the program.
+    """
+    core_variant(
+        name = name + "_core",
+        copts = copts + ["-DRING_PLANT_%s=1" % plant],
+    )
+    native.cc_binary(
+        name = name + "_program",
+        testonly = True,
+        srcs = srcs,
+        copts = CK_COPTS + copts,
+        linkopts = ["-pthread"],
+        local_defines = ["_DEFAULT_SOURCE"],
+        deps = [
+            ":%s_core" % name,
+            "//paths/model",
+        ] + deps,
+    )
+    native.sh_test(
+        name = name,
+        size = "medium",
+        srcs = ["caught_test.sh"],
+        args = [
+            "'%s'" % says,
+            "$(location :%s_program)" % name,
+        ] + args,
+        data = [":%s_program" % name],
+        tags = ["plain"],
+    )
