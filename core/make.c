@@ -197,6 +197,8 @@ static int make_rings(struct rig_nv *d, const struct device_sizes *s,
                      .entries = {s->start_entries, s->start_entries},
                      .units = {s->start_units, s->start_units},
                      .released_by = NOBODY,
+                     .freed_entries = {s->start_entries, s->start_entries},
+                     .freed_units = {s->start_units, s->start_units},
                      .owes = (1u << QUEUES) - 1};
   rings_init(&d->rings, marks, s->in_flight, &c);
   d->rings.newest = &d->generation;

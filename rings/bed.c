@@ -42,6 +42,8 @@ struct bed *bed_make(const struct sizes *z) {
                      .entries = {z->start_entries, z->start_entries},
                      .units = {z->start_units, z->start_units},
                      .released_by = NOBODY,
+                     .freed_entries = {z->start_entries, z->start_entries},
+                     .freed_units = {z->start_units, z->start_units},
                      .owes = 3};
   struct mark *marks = aligned_alloc(64, z->marks * sizeof *marks);
   assert_non_null(marks);

@@ -18,6 +18,14 @@
  *   waits        whether v waits for words that others may write
  *   owes         channels that have not had their setup words (bit 1 << q)
  *
+ *   behind       v less the value that `freed` is of, which was reached when
+ *                a submission last looked at the timeline word
+ *   freed_entries, freed_units   the counts of that value's cursor: what lies
+ *                before them is free
+ *
+ * Freed counts are as old as they may be: what was free is free until it is
+ * taken, so a submission that fits by them need not look at the word.
+ *
  * Counts are free-running and wrap at 2^32; a position is a count modulo the
  * ring's size, a power of two. One cursor is one cache line.
  */
@@ -35,7 +43,11 @@ struct cursor {
   uint8_t released_by;
   uint8_t owes;
   uint8_t waits;
-  uint8_t unused[25];
+  uint8_t unused;
+  uint32_t behind;
+  uint32_t freed_entries[QUEUES];
+  uint32_t freed_units[QUEUES];
+  uint32_t unused_too;
 };
 
 /* Words of a cursor that are copied: all, for a line is written whole. A model

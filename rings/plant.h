@@ -28,9 +28,8 @@
  *                   written: gone, with tail and word unchanged.
  *   LATER_UNCHECKED
  *                   LATER is answered without a second look at tail and word.
- *                   The word is read, n values are reached and one more is
- *                   reserved, the tail is read: more than n in flight, that
- *                   never were. Or the tail's node is rewritten in the middle.
+ *                   The tail's node is rewritten while it is read, or the word
+ *                   moves on: LATER, with every value reached.
  *   SEAT_STORE      the seat is freed by a release store. The store waits in
  *                   its core while the second look passes it: the holder sees
  *                   no value, the arrival whose value that is sees HELD.

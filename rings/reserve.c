@@ -32,32 +32,33 @@ static uint32_t units_of(uint64_t words) {
   return (uint32_t)((words + a_unit - 1) / a_unit);
 }
 
-/* What place() answers beside ring_reserve's answers. */
+/* What place() and refresh() answer beside ring_reserve's answers. */
 enum {
   TORN = -3,  /* mark[word] is gone: the word has moved on */
   BROKEN = -4 /* counts that no rings have: a garbage cursor, or a bug */
 };
 
 /* Takes `entries` and a contiguous piece of `units` on channel q, if free. */
-static int take(const struct ring_channel *c, const struct cursor *freed,
-                struct ring_plan *p, int q, uint32_t entries, uint32_t units) {
-  uint32_t used = p->from.entries[q] - freed->entries[q];
+static int take(const struct ring_channel *c, struct ring_plan *p, int q,
+                uint32_t entries, uint32_t units) {
+  const struct cursor *from = &p->from;
+  uint32_t used = from->entries[q] - from->freed_entries[q];
   if (used >= c->n)
     return BROKEN;
   if (entries > c->n - 1 - used)
     return RIG_LATER;
-  p->to.entries[q] = p->from.entries[q] + entries;
+  p->to.entries[q] = from->entries[q] + entries;
 
-  used = p->from.units[q] - freed->units[q];
+  used = from->units[q] - from->freed_units[q];
   if (used >= 2 * (uint64_t)c->units) /* a free skip, and all of the ring */
     return BROKEN;
-  uint32_t at = p->from.units[q] & (c->units - 1);
+  uint32_t at = from->units[q] & (c->units - 1);
   uint32_t skip = units > c->units - at ? c->units - at : 0;
   if (used == 0 ? units > c->units
                 : used > c->units || (uint64_t)skip + units > c->units - used)
     return RIG_LATER;
   p->start[q] = skip != 0 ? 0 : at;
-  p->to.units[q] = p->from.units[q] + skip + units;
+  p->to.units[q] = from->units[q] + skip + units;
   return RIG_FITS;
 }
 
@@ -69,27 +70,22 @@ static bool led(const struct ring_plan *p, const struct ring_need *need,
          p->from.released_by != q || need->waits;
 }
 
-/* The cursor after p->from and this submission, in the space that `word` has
- * freed. p->from may be garbage. */
+/* The cursor after p->from and this submission, in the space that p->from
+ * knows to be free. p->from may be garbage. */
 static int place(const struct rings *r, const struct ring_need *need,
-                 size_t nparts, const struct ring_ask *ask, uint64_t word,
+                 size_t nparts, const struct ring_ask *ask,
                  struct ring_plan *p) {
   const struct ring_generation *g = r->newest;
-  struct cursor freed;
   p->to = p->from;
   p->to.v = p->from.v + 1;
   if (ask->for_what == RING_SUBMIT && p->to.v != ask->v)
     return RING_NOT_NEXT;
   if (ask->own && !rig_reached(p->from.v, ask->own_wait))
     return RING_OWN_WAIT;
-  if (PLANTED(RING_PLANT_FLIGHT_AFTER_MARK) &&
-      !mark_read(&r->marks, word, &freed))
-    return TORN;
-  /* Before its mark is read: n values later, the mark is another's. */
-  if (p->from.v - word >= r->marks.n)
+  /* n marks: v's takes the place of v - n's, which must be reached. */
+  p->to.behind = p->from.behind + 1;
+  if (p->from.behind >= r->marks.n)
     return RIG_LATER;
-  if (!mark_read(&r->marks, word, &freed))
-    return TORN;
   /* The copy engine may write the 64 bits in two stores, so where both halves
    * change COMPUTE releases. */
   p->release = (uint32_t)p->to.v == 0 ? RIG_COMPUTE0 : need->last;
@@ -100,8 +96,7 @@ static int place(const struct rings *r, const struct ring_need *need,
     uint32_t entries = (uint32_t)need->entries[q];
     if (need->lead & 1u << q && !led(p, need, q))
       entries--;
-    int answer =
-        take(&g->channel[q], &freed, p, q, entries, units_of(need->words[q]));
+    int answer = take(&g->channel[q], p, q, entries, units_of(need->words[q]));
     if (answer != RIG_FITS)
       return answer;
   }
@@ -113,12 +108,29 @@ static int place(const struct rings *r, const struct ring_need *need,
   return RIG_FITS;
 }
 
-/* The word and the tail, in this order: then tail - word is at least 0, and
- * what the word frees is free for as long as the tail is the same. */
-static uint64_t read_state(const struct rings *r, struct ring_plan *p,
-                           uint64_t *word) {
-  *word = shared_load_acquire_64(r->word); /* partner: the GPU's release */
-  return tail_read(&r->tail, &p->from);
+/* Brings what p->from knows to be free up to the word, which is loaded after
+ * the tail: it lies between p->from's freed value and p->from.v, or p->from is
+ * garbage or no longer the tail's. RIG_FITS if there was news; RIG_LATER if
+ * not. */
+static int refresh(const struct rings *r, uint64_t word, struct ring_plan *p) {
+  struct cursor *from = &p->from, freed;
+  uint64_t behind = from->v - word;
+  if (PLANTED(RING_PLANT_FLIGHT_AFTER_MARK) &&
+      !mark_read(&r->marks, word, &freed))
+    return TORN;
+  if (behind == from->behind)
+    return RIG_LATER;
+  /* Before mark[word] is read: n values later it is another's. */
+  if (behind > from->behind)
+    return BROKEN;
+  if (!mark_read(&r->marks, word, &freed))
+    return TORN;
+  from->behind = (uint32_t)behind;
+  for (int q = 0; q < QUEUES; q++) {
+    from->freed_entries[q] = freed.entries[q];
+    from->freed_units[q] = freed.units[q];
+  }
+  return RIG_FITS;
 }
 
 int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
@@ -127,8 +139,15 @@ int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
   if (bound != RIG_FITS)
     return bound;
   for (;;) {
-    uint64_t word, tail = read_state(r, p, &word);
-    int answer = place(r, need, nparts, ask, word, p);
+    uint64_t word = 0, tail = tail_read(&r->tail, &p->from);
+    int answer = place(r, need, nparts, ask, p);
+    bool looked = answer == RIG_LATER;
+    if (looked) {
+      word = shared_load_acquire_64(r->word); /* partner: the GPU's release */
+      answer = refresh(r, word, p);
+      if (answer == RIG_FITS)
+        answer = place(r, need, nparts, ask, p);
+    }
     if (answer == RIG_FITS && ask->for_what != RING_ROOM) {
       if (tail_swap(&r->tail, tail, &p->to))
         return RIG_FITS;
@@ -136,15 +155,17 @@ int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
     }
     if (PLANTED(RING_PLANT_LATER_UNCHECKED) && answer == RIG_LATER)
       return answer;
-    /* An answer that rests on loads alone. */
+    /* An answer that rests on loads alone: exact from an unchanged tail, and
+     * where the word was looked at, from an unchanged word. */
     if (!tail_same(&r->tail, tail))
       continue;
+    if (looked && answer != RIG_FITS &&
+        shared_load_acquire_64(r->word) != word) /* partner: the GPU's */
+      continue;
+    /* A word that holds no value of these rings, or counts that they cannot
+     * have. */
     RING_ASSERT(answer != BROKEN);
-    if (answer == RIG_LATER || answer == TORN) {
-      if (shared_load_acquire_64(r->word) != word) /* partner: the GPU */
-        continue;
-      RING_ASSERT(answer != TORN); /* the word holds no value of ours */
-    }
+    RING_ASSERT(answer != TORN);
     return answer;
   }
 }

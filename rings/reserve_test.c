@@ -383,9 +383,24 @@ static void test_post(void **state) {
 
 /* ---- what no rings have ---- */
 
-static void word_beyond(struct bed *b) { b->word = 3; }
+/* As many values in flight as there are marks: the next looks at the word. */
+static void full(struct bed *b) {
+  const struct rig_submission s = {0};
+  const char *failure;
+  uint64_t v = rings_last(&b->rings);
+  while (rings_submit(&b->rings, ++v, &s, &failure) == RIG_COMMITTED)
+    ;
+}
 
-static void word_before(struct bed *b) { b->word = UINT64_MAX; }
+static void word_beyond(struct bed *b) {
+  full(b);
+  b->word = rings_last(&b->rings) + 1;
+}
+
+static void word_before(struct bed *b) {
+  full(b);
+  b->word = UINT64_MAX;
+}
 
 /* The cursor after the last value, to be changed. */
 static struct cursor *last(struct bed *b) {
@@ -399,7 +414,7 @@ static void units_jump(struct bed *b) { last(b)->units[COMPUTE] += 128; }
 static void gp_put_back(struct bed *b) { b->rings.seat.entries[COMPUTE] += 3; }
 
 /* Counts that would have the GPU fetch what nobody wrote stop the process, in
- * release builds too. A word beyond the last value is room for nobody. */
+ * release builds too. */
 static const struct {
   const char *name;
   void (*corrupt)(struct bed *);
@@ -407,7 +422,8 @@ static const struct {
 } broken[] = {
     {"nothing", NULL, 0},
     {"a word that was never submitted", word_before, SIGABRT},
-    {"a word beyond the last value", word_beyond, 0},
+    {"a word beyond the last value", word_beyond, SIGABRT},
+    {"as many values as there are marks", full, 0},
     {"used entries above the ring's", entries_jump, SIGABRT},
     {"used units above the ring's", units_jump, SIGABRT},
     {"GP_PUT that goes back", gp_put_back, SIGABRT},
@@ -426,7 +442,7 @@ static void test_broken(void **state) {
       (void)!freopen("/dev/null", "w", stderr);
       if (broken[i].corrupt)
         broken[i].corrupt(b);
-      (void)rings_submit(&b->rings, 2, &s, &failure);
+      (void)rings_submit(&b->rings, rings_last(&b->rings) + 1, &s, &failure);
       _exit(0);
     }
     assert_true(child > 0);

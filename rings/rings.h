@@ -48,11 +48,15 @@
  *   seat: FREE, GIVEN      seat's taker     what the seat guards
  *   GP_PUT                 the GPU          everything that GP_PUT shows
  *   the word (GPU)         ring_reserve     the GPU's last read of a range,
- *                                           before it is written again
+ *                                           before it is written again, by
+ *                                           whoever has that from the tail
  *
- * The word is loaded first, then the tail: values in flight, tail - word, are
- * tested before mark[word] is read, for n values later that mark is another's.
- * RIG_LATER is answered only from an unchanged tail and word.
+ * What is free is in the cursor: the counts of a value that was reached when a
+ * submission last looked. Most need not look, and so move neither the word's
+ * line nor a mark's. Where that is not enough, the word is loaded after the
+ * tail and so lies between that value and the tail's; that it is not that value
+ * is tested before its mark is read, for n values after it the mark is
+ * another's. RIG_LATER is answered only from an unchanged tail and word.
  *
  * Threads: any thread may call room, submit and post at the same time.
  * Reservation is lock-free: a thread that stops anywhere in it stops nobody.
