@@ -38,6 +38,8 @@ struct rig_nv_region {
   struct rig_nv_memory memory;
   enum rig_memory kind;
   bool own_word;
+  struct rig_nv_region *viewed; /* of another device, or NULL: no view */
+  uint64_t views;               /* of it that live (ck_pr) */
 };
 
 struct rig_nv {
@@ -55,6 +57,7 @@ struct rig_nv {
   struct rig_nv_region *own_word; /* or NULL; freed by its holder or release */
   struct rig_nv_region *staging;  /* or NULL; the turn holder's */
   uint64_t regions;               /* that the caller holds (ck_pr) */
+  struct flush_source flush;      /* for devices that view Mapped memory */
   uint32_t stopped;               /* 0 or 1 (ck_pr) */
 };
 
@@ -64,6 +67,12 @@ void *device_host_alloc(const struct rig_nv_allocator *, size_t align,
 
 /* 0, or INVALID: the thread holds a lock, or the device is stopped. */
 int device_enter(const struct rig_nv *);
+
+/* The record of a region of the kind, with no memory; NULL with rig_nv_why
+ * set. region_discard undoes it, region_live counts it in, with its memory. */
+struct rig_nv_region *region_new(struct rig_nv *, enum rig_memory);
+void region_discard(struct rig_nv_region *);
+void region_live(struct rig_nv_region *);
 
 /* A region of the kind. The errors of paths/call.h; HOST_MEMORY. */
 int region_make(struct rig_nv *, enum rig_memory, uint64_t n,

@@ -8,6 +8,7 @@ void ring_publish(const struct rings *r, const struct ring_plan *p) {
   io_write_fence();
   if (r->flush && shared_load_32(&r->mapped) != 0)
     io_flush(r->flush);
+  flush_read(&r->viewed);
   for (int q = 0; q < QUEUES; q++) {
     const struct ring_channel *c = &r->newest->channel[q];
     if (p->used & 1u << q)

@@ -32,6 +32,7 @@
  */
 #include "core/api/rig_nv.h"
 #include "rings/cursor.h"
+#include "rings/flush.h"
 #include "rings/mark.h"
 
 enum {
@@ -71,6 +72,7 @@ struct rings {
   volatile uint32_t *flush; /* a word behind the memory BAR, or NULL */
   uint32_t mapped;          /* live regions behind it (ck_pr) */
   struct cursor last;       /* after the last value: the turn holder's */
+  struct flush_set viewed;  /* the words behind other devices' BARs */
 };
 
 /* What the parts of a submission take, from any cursor. */
