@@ -40,6 +40,8 @@ struct rig_nv_region {
   struct rig_nv_memory memory;
   enum rig_memory kind;
   bool own_word;
+  struct rig_nv_region *viewed; /* of another device, or NULL: no view */
+  uint64_t views;               /* of it that live (ck_pr) */
 };
 
 /* Who looks at the word for all that wait: core/wait.c. */
@@ -68,8 +70,9 @@ struct rig_nv {
                                    * until stop: a stack (ck_pr) */
   uint32_t mode;                  /* enum rig_nv_mode, latched (ck_pr) */
   struct device_watch watch;
-  uint64_t regions; /* that the caller holds (ck_pr) */
-  uint32_t stopped; /* 0 or 1 (ck_pr) */
+  uint64_t regions;          /* that the caller holds (ck_pr) */
+  struct flush_source flush; /* for devices that view Mapped memory */
+  uint32_t stopped;          /* 0 or 1 (ck_pr) */
 };
 
 /* Host memory by the device's hooks: zeroed, or NULL with rig_nv_why set. */
@@ -78,6 +81,12 @@ void *device_host_alloc(const struct rig_nv_allocator *, size_t align,
 
 /* 0, or INVALID: the thread holds a lock, or the device is stopped. */
 int device_enter(const struct rig_nv *);
+
+/* The record of a region of the kind, with no memory; NULL with rig_nv_why
+ * set. region_discard undoes it, region_live counts it in, with its memory. */
+struct rig_nv_region *region_new(struct rig_nv *, enum rig_memory);
+void region_discard(struct rig_nv_region *);
+void region_live(struct rig_nv_region *);
 
 /* A region of the kind. The errors of paths/call.h; HOST_MEMORY. */
 int region_make(struct rig_nv *, enum rig_memory, uint64_t n,

@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/lock_order/lock_order.h"
 #include "paths/call.h"
+#include "rings/rcu.h"
 
 enum {
   PAGE = 4096,
@@ -203,7 +204,7 @@ static int make_rings(struct rig_nv *d, const struct device_sizes *s,
   rings_init(&d->rings, marks, s->in_flight, &c);
   d->rings.newest = &d->generation;
   d->rings.doorbell = d->path->doorbell;
-  d->rings.flush = d->path->flush;
+  d->rings.flush = d->flush.word = d->path->flush;
   struct channels_sizes sizes = {s->entries, s->segment_bytes};
   return channels_make(d->path, d->layout, &sizes, &d->channels,
                        d->generation.channel);
@@ -305,6 +306,7 @@ int device_make_sized(const struct rig_nv_path *path,
       device_host_alloc(host, _Alignof(struct rig_nv), sizeof *d);
   if (d == NULL)
     return -RIG_NV_HOST_MEMORY;
+  ring_rcu_register(); /* so that this thread's first submission does not */
   d->host = *host;
   d->edge = &edge;
   d->path = path;

@@ -27,7 +27,7 @@ int device_enter(const struct rig_nv *d) {
   return e;
 }
 
-static struct rig_nv_region *region_of(struct rig_nv *d, enum rig_memory kind) {
+struct rig_nv_region *region_new(struct rig_nv *d, enum rig_memory kind) {
   struct rig_nv_region *r =
       device_host_alloc(&d->host, _Alignof(struct rig_nv_region), sizeof *r);
   if (r != NULL)
@@ -35,24 +35,45 @@ static struct rig_nv_region *region_of(struct rig_nv *d, enum rig_memory kind) {
   return r;
 }
 
-/* Counts a region in; Mapped ones make submissions flush the BAR. */
-static void count_in(struct rig_nv_region *r) {
+void region_discard(struct rig_nv_region *r) {
+  const struct rig_nv_allocator *host = &r->device->host;
+  host->release(host->ctx, r, sizeof *r);
+}
+
+/* Mapped ones make submissions flush the BAR; views of Mapped memory do so
+ * from before the path maps it (core/peer.c). */
+void region_live(struct rig_nv_region *r) {
   ck_pr_inc_64(&r->device->regions);
-  if (r->kind == RIG_MAPPED)
+  if (r->viewed)
+    ck_pr_inc_64(&r->viewed->views);
+  else if (r->kind == RIG_MAPPED)
     ck_pr_inc_32(&r->device->rings.mapped);
+}
+
+/* Undoes region_live. The viewed region may go as soon as it is uncounted. */
+static void count_out(struct rig_nv_region *r) {
+  struct rig_nv *d = r->device;
+  bool mapped = r->kind == RIG_MAPPED;
+  if (mapped && r->viewed)
+    flush_drop(&d->rings.viewed, &r->viewed->device->flush);
+  else if (mapped)
+    ck_pr_dec_32(&d->rings.mapped);
+  if (r->viewed)
+    ck_pr_dec_64(&r->viewed->views);
+  ck_pr_dec_64(&d->regions);
 }
 
 int region_make(struct rig_nv *d, enum rig_memory kind, uint64_t n,
                 struct rig_nv_region **region) {
-  struct rig_nv_region *r = region_of(d, kind);
+  struct rig_nv_region *r = region_new(d, kind);
   if (r == NULL)
     return -RIG_NV_HOST_MEMORY;
   int e = path_alloc(d->path, kind, n, 0, &r->memory);
   if (e != 0) {
-    d->host.release(d->host.ctx, r, sizeof *r);
+    region_discard(r);
     return e;
   }
-  count_in(r);
+  region_live(r);
   *region = r;
   return 0;
 }
@@ -60,12 +81,10 @@ int region_make(struct rig_nv *d, enum rig_memory kind, uint64_t n,
 int region_end(struct rig_nv_region *r) {
   struct rig_nv *d = r->device;
   int e = path_free(d->path, &r->memory);
-  if (r->kind == RIG_MAPPED)
-    ck_pr_dec_32(&d->rings.mapped);
   if (r->own_word)
     d->own_word = NULL;
-  ck_pr_dec_64(&d->regions);
-  d->host.release(d->host.ctx, r, sizeof *r);
+  count_out(r);
+  region_discard(r);
   return e;
 }
 
@@ -97,15 +116,15 @@ int rig_nv_map_host(struct rig_nv *d, void *p, uint64_t n,
     return why(RIG_NV_INVALID, "map_host: %p does not start a page", p);
   if (n > UINTPTR_MAX - (uintptr_t)p)
     return why(RIG_NV_INVALID, "map_host: past the end of the address space");
-  struct rig_nv_region *r = region_of(d, RIG_PINNED);
+  struct rig_nv_region *r = region_new(d, RIG_PINNED);
   if (r == NULL)
     return -RIG_NV_HOST_MEMORY;
   e = path_map_host(d->path, p, n, mapping, &r->memory);
   if (e != 0) {
-    d->host.release(d->host.ctx, r, sizeof *r);
+    region_discard(r);
     return e;
   }
-  count_in(r);
+  region_live(r);
   *region = r;
   return 0;
 }
@@ -116,6 +135,10 @@ int rig_nv_free(struct rig_nv *d, struct rig_nv_region *r) {
     return e;
   if (r == NULL || r->device != d)
     return why(RIG_NV_INVALID, "free: not a region of this device");
+  uint64_t views = shared_load_64(&r->views);
+  if (views != 0)
+    return why(RIG_NV_INVALID, "free: %llu views of the region are not freed",
+               (unsigned long long)views);
   return region_end(r);
 }
 

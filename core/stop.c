@@ -64,6 +64,7 @@ int rig_nv_stop(struct rig_nv *d, const char *fault) {
     return 0;
   ck_pr_store_32(&d->stopped, 1);
   bool gone = channels_end(d->path, &d->channels, &dropped);
+  flush_end(&d->flush); /* other devices read its word no more */
   bool stopped = d->path->stop(d->path->ctx) == RIG_NV_STOPPED;
   bool silent = gone || stopped;
   if (silent || both_stopped(d))
@@ -88,6 +89,10 @@ int rig_nv_release(struct rig_nv *d) {
   if (live != 0)
     return why(RIG_NV_INVALID, "release: %llu regions are not freed",
                (unsigned long long)live);
+  uint64_t views = d->own_word ? shared_load_64(&d->own_word->views) : 0;
+  if (views != 0)
+    return why(RIG_NV_INVALID, "release: %llu views of its word are not freed",
+               (unsigned long long)views);
   if (d->own_word && !rig_reached(rig_nv_signaled(d), rings_last(&d->rings)))
     return why(RIG_NV_INVALID, "release: the word has not reached the last "
                                "value: work of the device may still write it");

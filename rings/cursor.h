@@ -50,15 +50,7 @@ struct cursor {
   uint32_t unused_too;
 };
 
-/* Words of a cursor that are copied: all, for a line is written whole. A model
- * spares itself the unused ones. */
-enum {
-#ifdef RIG_RELACY
-  CURSOR_WORDS = (offsetof(struct cursor, unused) + 7) / sizeof(uint64_t)
-#else
-  CURSOR_WORDS = sizeof(struct cursor) / sizeof(uint64_t)
-#endif
-};
+enum { CURSOR_WORDS = sizeof(struct cursor) / sizeof(uint64_t) };
 
 _Static_assert(sizeof(struct cursor) == 64, "a cursor is one cache line");
 _Static_assert(offsetof(struct cursor, v) == 0, "a mark's first word is v");

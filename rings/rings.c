@@ -7,6 +7,7 @@
 void ring_flush(const struct rings *r) {
   if (r->flush && shared_load_32(&r->mapped) != 0)
     io_flush(r->flush);
+  flush_read(&r->viewed);
 }
 
 void rings_init(struct rings *r, struct mark *marks, uint32_t n,

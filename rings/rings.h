@@ -65,6 +65,7 @@
  */
 #include "core/api/rig_nv.h"
 #include "rings/cursor.h"
+#include "rings/flush.h"
 #include "rings/mark.h"
 #include "rings/seat.h"
 #include "rings/tail.h"
@@ -105,6 +106,7 @@ struct rings {
   volatile uint32_t *doorbell;
   volatile uint32_t *flush; /* a word behind the memory BAR, or NULL */
   shared_32 mapped;         /* live regions behind it (ck_pr) */
+  struct flush_set viewed;  /* the words behind other devices' BARs */
   struct tail tail;
   struct seat seat;
 };

@@ -46,6 +46,7 @@ def core_variant(name, copts):
             "//paths:call",
             "//paths:path",
             "//third_party/ck",
+            "@urcu//:bp",
         ],
     )
 

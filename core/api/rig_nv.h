@@ -116,7 +116,7 @@ RIG_PUBLIC int rig_nv_stop(struct rig_nv *, const char *fault);
 
 /* Gives back what outlives stop. INVALID before stop, while regions that the
  * caller did not free live, and while a word of the device's own, which goes
- * with it, has not reached the last value. */
+ * with it, is viewed or has not reached the last value. */
 RIG_PUBLIC int rig_nv_release(struct rig_nv *);
 
 RIG_PUBLIC const struct rig_facts *rig_nv_facts(const struct rig_nv *);
@@ -138,9 +138,34 @@ RIG_PUBLIC int rig_nv_map_host(struct rig_nv *, void *p, uint64_t n,
                                enum rig_mapping *mapping,
                                struct rig_nv_region **region);
 
+/* Whether this device maps Device memory of the other: paths of one key
+ * opened both, and this one's GPU reaches the other's memory. Never of a
+ * device and itself. It stays so once either is stopped. */
+RIG_PUBLIC bool rig_nv_peer(const struct rig_nv *, const struct rig_nv *other);
+
+/* Maps for this device the memory of a region of the other one, which alloc
+ * or map_host made there or which is its word's (facts.own_word): *view is a
+ * region of this device, of the same kind and bytes. The view is freed before
+ * the region. *mapping says what came of it, as in map_host.
+ *
+ * A view of Mapped memory has this device's later submissions read the other
+ * GPU's flush word, so that the host's stores to that memory reach it before
+ * their work, until the other device stops. NO_MEMORY with RIG_NO_ROOM where
+ * this device views Mapped memory of 64 other devices; REFUSED with
+ * RIG_NEVER_MAPS for Mapped memory of a stopped device.
+ *
+ * INVALID: the device itself; a device of another key; not a region of the
+ * other device; a view. REFUSED and NO_MEMORY as the path answers, FAULT;
+ * REFUSED once this device is stopped. */
+RIG_PUBLIC int rig_nv_map_peer(struct rig_nv *, struct rig_nv *other,
+                               struct rig_nv_region *,
+                               enum rig_mapping *mapping,
+                               struct rig_nv_region **view);
+
 /* Gives back a region of this device once none of its work uses it; also
  * after stop. FAULT: the path failed, and keeps the memory; the region is
- * gone. INVALID: not a region of this device, or a lock is held. */
+ * gone. INVALID: not a region of this device, other devices' views of it
+ * live, or a lock is held. */
 RIG_PUBLIC int rig_nv_free(struct rig_nv *, struct rig_nv_region *);
 
 /* Where the region lies, for as long as it lives. */
@@ -212,6 +237,15 @@ RIG_PUBLIC int rig_nv_sleep(struct rig_nv *, uint64_t seen, int64_t still_ms);
  * path's hang_ms; FAULT. */
 RIG_PUBLIC int rig_nv_wait(struct rig_nv *, uint64_t v, uint64_t deadline_ns);
 
+/* Pays ahead what the calling thread's first submission costs beyond stores:
+ * it registers the thread for read-copy-update, which allocates and makes
+ * system calls. rig_nv_make pays it for its caller. */
+RIG_PUBLIC void rig_nv_thread_enter(void);
+
+/* For a thread that submits no more. The registration ends with the thread,
+ * as no sooner end is known; a later submission is as cheap as before. */
+RIG_PUBLIC void rig_nv_thread_leave(void);
+
 /* The first of the GPU addresses at which kernels see their local and shared
  * memory, which end at 2^40. A path gives no memory there. */
 #define RIG_NV_WINDOWS ((UINT64_C(1) << 40) - (UINT64_C(8) << 30))
@@ -235,7 +269,13 @@ struct rig_nv_model_options {
   uint64_t device_bytes, mapped_bytes, host_bytes; /* what each kind holds */
   int64_t hang_ms;                                 /* -1 none */
   bool maps_host;
-  uint64_t drop_copy; /* the n-th copy launch writes nothing; 0 none */
+  uint64_t drop_copy;  /* the n-th copy launch writes nothing; 0 none */
+  int index;           /* the GPU's number, -1 the lowest that is free */
+  bool no_peers;       /* it reaches no other GPU */
+  uint64_t peer_bytes; /* of other GPUs' memory, the most that it maps */
+  bool posts_writes;   /* for tests: the GPU sees what the host stored to Mapped
+                        * memory only once the host read the flush word */
+  bool poisons;        /* overwrites what it fetched from the driver's block */
 };
 
 /* A GPU like an H200 under a 580 driver, with 1 GiB of each memory. */

@@ -18,6 +18,8 @@ const struct rig_nv_lock_class rig_nv_lock_local = {"local", RIG_NV_RANK_LOCAL,
                                                     0};
 const struct rig_nv_lock_class rig_nv_lock_growth = {"growth",
                                                      RIG_NV_RANK_GROWTH, 0};
+const struct rig_nv_lock_class rig_nv_lock_flush = {"flush", RIG_NV_RANK_FLUSH,
+                                                    0};
 const struct rig_nv_lock_class rig_nv_lock_path = {"path", RIG_NV_RANK_PATH, 0};
 
 /* More than a reason holds, so that why marks a cut. */

@@ -12,9 +12,9 @@
  *   take(l):  rank(l) >  highest rank held  ->  waits for l, holds it, 0
  *             rank(l) <= highest rank held  ->  -RIG_NV_INVALID
  *
- *   thread:   image | local | growth | path          ranks rise to the right
- *              held   held     |       take path   -> held
- *              held   held     |       take image  -> refused
+ *   thread:   image | local | growth | flush | path     ranks rise
+ *              held   held     |       |       take path   -> held
+ *              held   held     |       |       take image  -> refused
  *
  * Entry points that may take a lock run their whole body in
  * rig_nv_lock_guarded, or ask rig_nv_lock_idle first: a call from a callback
@@ -67,6 +67,10 @@ enum rig_nv_rank {
    * ones given back. After LOCAL, as an allocation of local memory gives
    * retired rings back; before PATH, as rings are the path's memory. */
   RIG_NV_RANK_GROWTH = 300,
+  /* What devices view of each other's Mapped memory (rings/flush.h), one lock
+   * for all: held across grace periods, so after every lock that a growth or
+   * a free may hold, and never inside a path's. */
+  RIG_NV_RANK_FLUSH = 350,
   /* A path's own: last, as the path calls back into nothing. One at a time. */
   RIG_NV_RANK_PATH = 400
 };
@@ -81,6 +85,7 @@ struct rig_nv_lock_class {
 extern RIG_PUBLIC const struct rig_nv_lock_class rig_nv_lock_image;
 extern RIG_PUBLIC const struct rig_nv_lock_class rig_nv_lock_local;
 extern RIG_PUBLIC const struct rig_nv_lock_class rig_nv_lock_growth;
+extern RIG_PUBLIC const struct rig_nv_lock_class rig_nv_lock_flush;
 extern RIG_PUBLIC const struct rig_nv_lock_class rig_nv_lock_path;
 
 struct rig_nv_lock {

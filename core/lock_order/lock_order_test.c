@@ -33,8 +33,8 @@ static void contains(const char *name, const char *text, const char *part) {
 
 static const struct rig_nv_lock_class *const ready[] = {
     &rig_nv_lock_image, &rig_nv_lock_local, &rig_nv_lock_growth,
-    &rig_nv_lock_path};
-enum { I, L, G, P };
+    &rig_nv_lock_flush, &rig_nv_lock_path};
+enum { I, L, G, F, P };
 
 #define REFUSED(want, held)                                                    \
   "take of lock " want " at want.c:2 refused: the thread holds lock " held     \
@@ -42,6 +42,7 @@ enum { I, L, G, P };
 #define IMAGE "\"image\" (rank 100)"
 #define LOCAL "\"local\" (rank 200)"
 #define GROWTH "\"growth\" (rank 300)"
+#define FLUSH "\"flush\" (rank 350)"
 #define PATH "\"path\" (rank 400)"
 
 static const struct {
@@ -51,18 +52,27 @@ static const struct {
     {I, I, REFUSED(IMAGE, IMAGE)},
     {I, L, NULL},
     {I, G, NULL},
+    {I, F, NULL},
     {I, P, NULL},
     {L, I, REFUSED(IMAGE, LOCAL)},
     {L, L, REFUSED(LOCAL, LOCAL)},
     {L, G, NULL},
+    {L, F, NULL},
     {L, P, NULL},
     {G, I, REFUSED(IMAGE, GROWTH)},
     {G, L, REFUSED(LOCAL, GROWTH)},
     {G, G, REFUSED(GROWTH, GROWTH)},
+    {G, F, NULL},
     {G, P, NULL},
+    {F, I, REFUSED(IMAGE, FLUSH)},
+    {F, L, REFUSED(LOCAL, FLUSH)},
+    {F, G, REFUSED(GROWTH, FLUSH)},
+    {F, F, REFUSED(FLUSH, FLUSH)},
+    {F, P, NULL},
     {P, I, REFUSED(IMAGE, PATH)},
     {P, L, REFUSED(LOCAL, PATH)},
     {P, G, REFUSED(GROWTH, PATH)},
+    {P, F, REFUSED(FLUSH, PATH)},
     {P, P, REFUSED(PATH, PATH)},
 };
 
@@ -92,14 +102,14 @@ static void test_pairs(void **state) {
 }
 
 /* Scripts of one thread. Steps: "+x" takes x, "!x" is refused x, which stays
- * as it was, "-x" gives x, "." is idle, "#" is not. Locks: i, l, g, p, P the
+ * as it was, "-x" gives x, "." is idle, "#" is not. Locks: i, l, g, f, p, P the
  * second path lock, z a zeroed one, 0..8 of rising ranks of their own. */
 
 static const struct {
   const char *name, *script, *reason; /* the last refusal's; NULL none */
 } scripts[] = {
     {"nothing held", ".", NULL},
-    {"the whole order", "+i+l+g+p#-p-g-l-i.", "holds lock \"path\""},
+    {"the whole order", "+i+l+g+f+p#-p-f-g-l-i.", "holds lock \"path\""},
     {"a middle rank again", "+i+l-l+l-l+g-g+l-l-i.", NULL},
     {"skips ranks", "+i+p-p+g-g-i.", NULL},
     {"second path lock", "+p!P-p+P-P.",
@@ -126,7 +136,7 @@ static const struct {
     {"no class", "!z+p!z-p.", "take at z refused: the lock has no class"},
 };
 
-static const char lock_names[] = "ilgpPz012345678";
+static const char lock_names[] = "ilgfpPz012345678";
 #define OWN(n) {"own" #n, 500 + n, 0}
 static const struct rig_nv_lock_class own[] = {
     OWN(0), OWN(1), OWN(2), OWN(3), OWN(4), OWN(5), OWN(6), OWN(7), OWN(8)};
@@ -156,7 +166,7 @@ static void locks_end(struct locks *s) {
 
 /* Runs the step at p and returns the next one. */
 static const char *step(struct locks *s, const char *name, const char *p) {
-  static const char sites[] = "i\0l\0g\0p\0P\0z\0"
+  static const char sites[] = "i\0l\0g\0f\0p\0P\0z\0"
                               "0\0001\0002\0003\0004\0005\0006\0007\0008";
   if (*p == '.' || *p == '#') {
     int expected = *p == '.' ? 0 : -RIG_NV_INVALID;

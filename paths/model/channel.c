@@ -8,23 +8,19 @@
 #include "core/abi/classes.h"
 #include "paths/model/state.h"
 
-enum { NAME_NOTIFIER, NAME_USERD, NAME_RING, NAME_BUFFER };
-
 static bool refuse(struct rig_nv_reply *reply, enum model_status status,
                    const char *what, uint64_t x) {
   return model_refuse(reply, status, "alloc channel: %s 0x%llx", what,
                       (unsigned long long)x);
 }
 
-static char *host_of(const struct model_memory *r) {
-  return r->span->host + (r->address - r->span->at);
-}
-
-/* The memory of the parameter's handle, at least n bytes from `at`. */
+/* The GPU's own memory of the parameter's handle, at least n bytes from `at`.
+ */
 static struct model_memory *named(struct model *m, uint64_t handle, uint64_t at,
                                   uint64_t n) {
   struct model_memory *r = model_memory_of(m, (uint32_t)handle);
-  if (!r || r == m->flush || at > r->bytes || n > r->bytes - at)
+  if (!r || r == m->flush || r->span->share || at > r->bytes ||
+      n > r->bytes - at)
     return NULL;
   return r;
 }
@@ -37,7 +33,8 @@ static bool ring(struct model *m, struct model_channel *c, const void *p,
     return refuse(reply, ST_INVALID_ARGUMENT, "gpFifoEntries", n);
   c->entries = (uint32_t)n;
   c->names[NAME_RING] = model_memory_at(m, c->ring, n * GP_ENTRY_BYTES);
-  if (c->ring % GP_ENTRY_BYTES || !c->names[NAME_RING])
+  if (c->ring % GP_ENTRY_BYTES || !c->names[NAME_RING] ||
+      c->names[NAME_RING]->span->share)
     return refuse(reply, ST_INVALID_ADDRESS,
                   "gpFifoOffset is no memory for all entries:", c->ring);
   return true;
@@ -53,9 +50,9 @@ static bool userd(struct model *m, struct model_channel *c, const void *p,
   if (at % USERD_BYTES || !named(m, handle, at, USERD_BYTES))
     return refuse(reply, ST_INVALID_ARGUMENT, "userdOffset[0]", at);
   c->names[NAME_USERD] = r;
-  c->userd = host_of(r) + at;
+  c->userd = model_twin_of(r, at);
   for (struct model_channel *o = m->channels; o; o = o->next)
-    if (o->userd == c->userd)
+    if (o->userd.host == c->userd.host)
       return refuse(reply, ST_IN_USE, "userdOffset[0]", at);
   return true;
 }
@@ -67,7 +64,7 @@ static bool memories(struct model *m, struct model_channel *c, const void *p,
   if (!r)
     return refuse(reply, ST_INVALID_HANDLE, "hObjectError", handle);
   c->names[NAME_NOTIFIER] = r;
-  c->notifier = host_of(r);
+  c->notifier = model_twin_of(r, 0);
   handle = model_get(p, bytes, m->layout->channel.object_buffer);
   if (handle && !(c->names[NAME_BUFFER] = named(m, handle, 0, 0)))
     return refuse(reply, ST_INVALID_HANDLE, "hObjectBuffer", handle);
@@ -106,7 +103,10 @@ bool model_channel_new(struct model *m, struct model_object *group,
     if (c->names[i])
       c->names[i]->named++;
   /* The RM clears a channel's USERD as it makes the channel. */
-  memset(c->userd, 0, USERD_BYTES);
+  model_post_hold(c->userd.post);
+  memset(c->userd.gpu, 0, USERD_BYTES);
+  memset(c->userd.host, 0, USERD_BYTES);
+  model_post_go(c->userd.post);
   c->next = m->channels;
   m->channels = c;
   m->nchannels++;

@@ -188,6 +188,20 @@ static void fill(char *dst, uint64_t n, const struct model_work *w) {
   }
 }
 
+static void write(const struct model_twin *dst, const char *src, uint64_t n,
+                  const struct model_work *w) {
+  model_post_hold(dst->post);
+  if (w->fill)
+    fill(dst->gpu, n, w);
+  else
+    memmove(dst->gpu, src, n);
+  if (dst->post && w->fill)
+    fill(dst->host, n, w);
+  else if (dst->post)
+    memcpy(dst->host, dst->gpu, n);
+  model_post_go(dst->post);
+}
+
 /* Moves up to `most` bytes of the row; *moved says how many. */
 static enum model_step move(struct model *m, struct model_channel *c,
                             const struct model_work *w, uint64_t most,
@@ -198,13 +212,11 @@ static enum model_step move(struct model *m, struct model_channel *c,
   char *src = NULL;
   if (!w->fill && !(src = model_reach(m, from, &n)))
     return model_fault_mmu(m, c, from, FAULT_READ);
-  char *dst = model_reach(m, to, &n);
-  if (!dst)
+  struct model_twin dst;
+  if (!model_reach_write(m, to, &n, &dst))
     return model_fault_mmu(m, c, to, FAULT_WRITE);
-  if (!w->drop && w->fill)
-    fill(dst, n, w);
-  else if (!w->drop)
-    memmove(dst, src, n);
+  if (!w->drop)
+    write(&dst, src, n, w);
   *moved = n;
   return STEP_DONE;
 }

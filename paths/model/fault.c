@@ -11,8 +11,7 @@
 
 #include "paths/model/state.h"
 
-static void notify(struct model *m, struct model_channel *c, uint32_t error) {
-  char *p = c->notifier;
+static void write(const struct model *m, char *p, uint32_t error) {
   ck_pr_store_64(
       (uint64_t *)(void *)(p + m->layout->notification.time_stamp.at),
       model_timer());
@@ -25,6 +24,15 @@ static void notify(struct model *m, struct model_channel *c, uint32_t error) {
   ck_pr_fence_release();
   ck_pr_store_16((uint16_t *)(void *)(p + m->layout->notification.status.at),
                  0xffff);
+}
+
+static void notify(struct model *m, struct model_channel *c, uint32_t error) {
+  struct model_post *post = c->notifier.post;
+  model_post_hold(post);
+  write(m, c->notifier.gpu, error);
+  if (post)
+    write(m, c->notifier.host, error);
+  model_post_go(post);
 }
 
 /* The stores that were executed land before the notifiers say so, or never:

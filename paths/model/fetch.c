@@ -4,6 +4,9 @@
  * that each names, and the methods that the words hold.
  *
  *   GP_GET .. fetched, not run .. GP_PUT       both wrap at `entries`
+ *
+ * An entry is overwritten as it is fetched and a word as it is read, before
+ * GP_GET or a release tells the driver that their place is free.
  */
 #include <ck_pr.h>
 #include <string.h>
@@ -16,10 +19,31 @@ static uint64_t field(uint64_t x, unsigned at, unsigned bits) {
   return x >> at & ((UINT64_C(1) << bits) - 1);
 }
 
+static uint64_t filled(uint8_t byte) { return byte * (UINT64_MAX / 255); }
+
+/* Overwrites the n bytes at `at` where they lie in the driver's block. */
+static void overwrite(struct model *m, struct model_channel *c, uint64_t at,
+                      uint64_t n) {
+  const struct model_memory *b = c->names[NAME_BUFFER];
+  struct model_twin t;
+  if (!m->options.poisons || !b || at < b->address || n > b->bytes ||
+      at - b->address > b->bytes - n || !model_reach_write(m, at, &n, &t))
+    return;
+  model_post_hold(t.post);
+  memset(t.gpu, MODEL_FETCHED, n);
+  if (t.post)
+    memset(t.host, MODEL_FETCHED, n);
+  model_post_go(t.post);
+}
+
 /* Why an entry is refused, or NULL. Entries of other kinds exist; nothing here
  * writes them. */
 static const char *refusal(uint64_t e) {
   const unsigned length = GP_LENGTH_BIT;
+  if (e == filled(MODEL_FETCHED))
+    return "was fetched before and nobody wrote it since";
+  if (e == filled(MODEL_POISON))
+    return "is what fresh memory holds: nobody wrote it";
   if (e == 0)
     return "is empty";
   if (field(e, GP_FETCH_BIT, 1))
@@ -35,6 +59,17 @@ static const char *refusal(uint64_t e) {
   return NULL;
 }
 
+static void store_get(const struct model_channel *c) {
+  struct model_post *post = c->userd.post;
+  /* Release: whoever sees GP_GET writes entries below it anew. */
+  ck_pr_fence_release();
+  model_post_hold(post);
+  ck_pr_store_32((uint32_t *)(void *)(c->userd.gpu + USERD_GP_GET), c->get);
+  if (post)
+    ck_pr_store_32((uint32_t *)(void *)(c->userd.host + USERD_GP_GET), c->get);
+  model_post_go(post);
+}
+
 /* Reads the next entry ahead of its turn. */
 static enum model_step read_entry(struct model *m, struct model_channel *c) {
   uint64_t at = c->ring + (uint64_t)c->get * GP_ENTRY_BYTES;
@@ -48,18 +83,29 @@ static enum model_step read_entry(struct model *m, struct model_channel *c) {
     return model_stray(m, c, "ring entry %u, 0x%llx, %s", c->get, (ull)e, why);
   c->fetched[(c->first + c->nfetched++) % FETCHED] = e;
   c->get = (c->get + 1) & (c->entries - 1);
-  ck_pr_store_32((uint32_t *)(void *)(c->userd + USERD_GP_GET), c->get);
+  overwrite(m, c, at, GP_ENTRY_BYTES);
+  store_get(c);
   return STEP_DONE;
+}
+
+/* GP_PUT, with acquire order: pairs with its store, which follows the stores
+ * of the entries and words below it. In Mapped memory that posts writes it is
+ * seen as it is stored, and it pushes what was stored before it. */
+static uint32_t load_put(const struct model_channel *c) {
+  char *p = c->userd.host + USERD_GP_PUT;
+  uint32_t put = ck_pr_load_32((uint32_t *)(void *)p);
+  ck_pr_fence_acquire();
+  model_post_settle();
+  if (c->userd.post && put != c->get)
+    model_post_move(c->userd.post);
+  return put;
 }
 
 /* Looks at GP_PUT and reads as many entries as the seed has it. WAIT where
  * there is none to run. */
 static enum model_step read_entries(struct model *m, struct model_channel *c) {
   if (c->look || m->peeks) {
-    /* Acquire: pairs with the store of GP_PUT, which follows the stores of
-     * the entries and words below it. */
-    uint32_t put = ck_pr_load_32((uint32_t *)(void *)(c->userd + USERD_GP_PUT));
-    ck_pr_fence_acquire();
+    uint32_t put = load_put(c);
     if (put >= c->entries)
       return model_stray(m, c, "GP_PUT 0x%x is past the ring's %u entries", put,
                          c->entries);
@@ -128,6 +174,16 @@ static enum model_step header(struct model *m, struct model_channel *c,
                               uint32_t x) {
   if (!x)
     return STEP_DONE; /* DMA_NOP */
+  if (x == (uint32_t)filled(MODEL_FETCHED))
+    return model_stray(m, c,
+                       "header 0x%x was run before and nobody wrote it "
+                       "since",
+                       x);
+  if (x == (uint32_t)filled(MODEL_POISON))
+    return model_stray(m, c,
+                       "header 0x%x is what fresh memory holds: nobody "
+                       "wrote it",
+                       x);
   c->op = (enum model_op)(x >> 29);
   c->count = x >> 16 & 0x1fff;
   c->sub = x >> 13 & 7;
@@ -167,6 +223,17 @@ static enum model_step argument(struct model *m, struct model_channel *c,
   return STEP_DONE;
 }
 
+/* Reads the word that runs next. */
+static enum model_step read_word(struct model *m, struct model_channel *c) {
+  uint64_t n = 4;
+  char *p = model_reach(m, c->at, &n);
+  if (!p || n < 4)
+    return model_fault_mmu(m, c, c->at, FAULT_READ);
+  memcpy(&c->word, p, sizeof c->word);
+  overwrite(m, c, c->at, sizeof c->word);
+  return STEP_DONE;
+}
+
 enum model_step model_fetch(struct model *m, struct model_channel *c) {
   if (!c->words) {
     enum model_step step = read_entries(m, c);
@@ -176,13 +243,8 @@ enum model_step model_fetch(struct model *m, struct model_channel *c) {
   }
   /* A word that waits is not read again: once a release's store has landed,
    * its words are the driver's. */
-  if (!c->held) {
-    uint64_t n = 4;
-    char *p = model_reach(m, c->at, &n);
-    if (!p || n < 4)
-      return model_fault_mmu(m, c, c->at, FAULT_READ);
-    memcpy(&c->word, p, sizeof c->word);
-  }
+  if (!c->held && read_word(m, c) == STEP_FAULT)
+    return STEP_FAULT;
   enum model_step step =
       c->count ? argument(m, c, c->word) : header(m, c, c->word);
   c->held = step == STEP_WAIT;

@@ -3,6 +3,7 @@
  * Memory: spans of GPU addresses over host memory, with at least a page
  * between two of them, so that work that runs past its memory faults.
  */
+#include <ck_pr.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +37,40 @@ static size_t above(const struct model *m, uint64_t at) {
   return low;
 }
 
-char *model_reach(struct model *m, uint64_t at, uint64_t *n) {
+static struct model_span *reach(struct model *m, uint64_t at, uint64_t *n) {
   size_t i = above(m, at);
   if (i == m->nspans)
     return NULL;
   struct model_span *s = m->spans[i];
   if (at < s->at || at - s->at >= s->bytes)
     return NULL;
+  if (s->share && model_share_gone(s->share))
+    return NULL;
   uint64_t left = s->bytes - (at - s->at);
   if (*n > left)
     *n = left;
-  return s->host + (at - s->at);
+  return s;
+}
+
+char *model_reach(struct model *m, uint64_t at, uint64_t *n) {
+  struct model_span *s = reach(m, at, n);
+  return s ? s->gpu + (at - s->at) : NULL;
+}
+
+static struct model_twin twin(const struct model_span *s, uint64_t at) {
+  return (struct model_twin){s->gpu + at, s->host + at, s->post};
+}
+
+bool model_reach_write(struct model *m, uint64_t at, uint64_t *n,
+                       struct model_twin *t) {
+  struct model_span *s = reach(m, at, n);
+  if (s)
+    *t = twin(s, at - s->at);
+  return s;
+}
+
+struct model_twin model_twin_of(const struct model_memory *r, uint64_t at) {
+  return twin(r->span, r->address - r->span->at + at);
 }
 
 struct model_memory *model_memory_of(struct model *m, uint32_t handle) {
@@ -87,6 +111,10 @@ static uint64_t place(struct model *m, uint64_t low, uint64_t high,
   return high - from >= room + MODEL_PAGE ? from + guard : 0;
 }
 
+static uint64_t *budgeted(struct model *m, const struct model_span *s) {
+  return s->share ? &m->viewed : &m->used[s->kind];
+}
+
 static bool insert(struct model *m, struct model_span *s) {
   if (m->nspans == m->spans_room) {
     size_t room = m->spans_room ? 2 * m->spans_room : 64;
@@ -100,19 +128,37 @@ static bool insert(struct model *m, struct model_span *s) {
   memmove(m->spans + i + 1, m->spans + i, (m->nspans - i) * sizeof *m->spans);
   m->spans[i] = s;
   m->nspans++;
-  m->used[s->kind] += s->budgeted;
+  *budgeted(m, s) += s->budgeted;
   return true;
 }
 
-static void drop(struct model *m, struct model_span *s) {
+/* Takes the span out of the GPU's addresses. */
+static void take_out(struct model *m, struct model_span *s) {
   size_t i = above(m, s->at);
   memmove(m->spans + i, m->spans + i + 1,
           (m->nspans - i - 1) * sizeof *m->spans);
   m->nspans--;
-  m->used[s->kind] -= s->budgeted;
+  *budgeted(m, s) -= s->budgeted;
+}
+
+/* Gives back the memory of a span that no model reaches. */
+static void release(struct model_span *s) {
+  if (!s)
+    return;
+  if (s->share)
+    model_share_drop(s->share);
+  if (s->post && s->mapped)
+    model_post_remove(s->post, s);
+  if (s->mapped && s->gpu != s->host)
+    munmap(s->gpu, s->mapped);
   if (s->mapped)
     munmap(s->host, s->mapped);
   free(s);
+}
+
+static void drop(struct model *m, struct model_span *s) {
+  take_out(m, s);
+  release(s);
 }
 
 static void poison(char *p, uint64_t n) {
@@ -141,10 +187,10 @@ static struct model_memory *record(struct model *m, struct model_span *s,
   return r;
 }
 
-static void describe(struct model_memory *r, bool host,
-                     struct rig_nv_memory *out, uint64_t n) {
+void model_describe(struct model_memory *r, struct rig_nv_memory *out,
+                    uint64_t n) {
   out->address = r->address;
-  out->host = host ? r->span->host + (r->address - r->span->at) : NULL;
+  out->host = r->span->kind == RIG_DEVICE ? NULL : model_twin_of(r, 0).host;
   out->handle = r->handle;
   out->data = r;
   out->bytes = n;
@@ -161,10 +207,8 @@ static bool fits(const struct model *m, int kind, uint64_t n) {
   return n <= all && pages(n) <= all - m->used[kind];
 }
 
-/* A span of n bytes, NULL where memory or addresses lack. host NULL takes
- * new memory. */
-static struct model_span *span_new(struct model *m, int kind, uint64_t n,
-                                   char *host) {
+/* A span of n bytes with addresses and no memory yet; NULL where they lack. */
+static struct model_span *span_new(struct model *m, int kind, uint64_t n) {
   struct model_span *s = calloc(1, sizeof *s);
   if (!s)
     return NULL;
@@ -172,26 +216,75 @@ static struct model_span *span_new(struct model *m, int kind, uint64_t n,
   s->kind = kind;
   s->bytes = n;
   s->budgeted = pages(n);
-  s->host = host;
   s->at = place(m, device ? MODEL_HIGH : MODEL_LOW,
                 device ? RIG_NV_WINDOWS : MODEL_HIGH, n);
-  if (!s->at)
-    goto undo;
-  if (!host) {
-    s->mapped = pages(n);
-    s->host = mmap(NULL, s->mapped, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (s->host == MAP_FAILED)
-      goto undo;
-    poison(s->host, s->mapped);
-  }
-  if (insert(m, s))
+  if (s->at)
     return s;
-  if (s->mapped)
-    munmap(s->host, s->mapped);
-undo:
   free(s);
   return NULL;
+}
+
+static char *fresh(uint64_t n) {
+  char *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED)
+    return NULL;
+  poison(p, n);
+  return p;
+}
+
+/* A span of n bytes of new memory, which the GPU sees apart where `post`. */
+static struct model_span *span_fresh(struct model *m, int kind, uint64_t n,
+                                     struct model_post *post) {
+  struct model_span *s = span_new(m, kind, n);
+  if (!s)
+    return NULL;
+  s->mapped = pages(n);
+  s->host = fresh(s->mapped);
+  s->gpu = s->host && post ? fresh(s->mapped) : s->host;
+  if (s->gpu && insert(m, s)) {
+    if (post)
+      model_post_add(post, s);
+    return s;
+  }
+  if (s->gpu && s->gpu != s->host)
+    munmap(s->gpu, s->mapped);
+  if (s->host)
+    munmap(s->host, s->mapped);
+  free(s);
+  return NULL;
+}
+
+/* A span of n bytes of the caller's memory. */
+static struct model_span *span_of_host(struct model *m, uint64_t n, char *p) {
+  struct model_span *s = span_new(m, RIG_PINNED, n);
+  if (!s)
+    return NULL;
+  s->host = s->gpu = p;
+  if (insert(m, s))
+    return s;
+  free(s);
+  return NULL;
+}
+
+struct model_memory *model_view_new(struct model *m,
+                                    const struct model_span *of, uint64_t n) {
+  uint64_t all = m->options.peer_bytes;
+  if (n > all || pages(n) > all - m->viewed)
+    return NULL;
+  struct model_span *s = span_new(m, of->kind, n);
+  if (!s)
+    return NULL;
+  s->host = of->host;
+  s->gpu = of->gpu;
+  s->post = of->post;
+  s->share = of->share;
+  struct model_memory *r = NULL;
+  if (insert(m, s) && !(r = record(m, s, 0, n)))
+    take_out(m, s);
+  if (!r)
+    free(s);
+  return r;
 }
 
 static const char *const kinds[] = {"Device", "Pinned", "Mapped"};
@@ -212,7 +305,8 @@ static bool alloc_locked(struct model *m, int kind, uint64_t n,
                             "alloc: no Mapped memory: no flush word");
   if (!fits(m, kind, n))
     return lacks(reply, kind, n);
-  struct model_span *s = span_new(m, kind, n, NULL);
+  struct model_span *s =
+      span_fresh(m, kind, n, kind == RIG_MAPPED ? m->post : NULL);
   if (!s)
     return lacks(reply, kind, n);
   struct model_memory *r = record(m, s, 0, n);
@@ -220,7 +314,7 @@ static bool alloc_locked(struct model *m, int kind, uint64_t n,
     drop(m, s);
     return lacks(reply, kind, n);
   }
-  describe(r, kind != RIG_DEVICE, out, n);
+  model_describe(r, out, n);
   return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
 }
 
@@ -276,7 +370,7 @@ static struct model_span *mapped_over(struct model *m, const char *p,
                                       uint64_t n) {
   for (size_t i = 0; i < m->nspans; i++) {
     struct model_span *s = m->spans[i];
-    if (!s->mapped && (uintptr_t)s->host < (uintptr_t)p + n &&
+    if (!s->mapped && !s->share && (uintptr_t)s->host < (uintptr_t)p + n &&
         (uintptr_t)p < (uintptr_t)s->host + s->bytes)
       return s;
   }
@@ -296,7 +390,7 @@ static bool map_locked(struct model *m, char *p, uint64_t n,
   if (fresh && !host_holds((uintptr_t)p, (uintptr_t)p + room))
     return never(mapping, reply, "no memory of the process", p, n);
   if (fresh && fits(m, RIG_PINNED, n))
-    s = span_new(m, RIG_PINNED, room, p);
+    s = span_of_host(m, room, p);
   struct model_memory *r =
       s ? record(m, s, (uint64_t)(p - s->host), room) : NULL;
   if (!r) {
@@ -307,7 +401,7 @@ static bool map_locked(struct model *m, char *p, uint64_t n,
                             "map_host: no room for %llu bytes",
                             (unsigned long long)n);
   }
-  describe(r, true, out, n);
+  model_describe(r, out, n);
   *mapping = RIG_MAPS;
   return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
 }
@@ -330,29 +424,29 @@ bool model_map_host(void *ctx, void *p, uint64_t n, enum rig_mapping *mapping,
   return ok;
 }
 
-bool model_map_peer(void *ctx, const struct rig_nv_memory *memory,
-                    enum rig_mapping *mapping, struct rig_nv_memory *out,
-                    struct rig_nv_reply *reply) {
-  (void)ctx, (void)memory, (void)out;
-  *mapping = RIG_NEVER_MAPS;
-  return rig_nv_reply_set(reply, RIG_NV_DENIED,
-                          "map_peer: the model reaches no other GPU");
-}
-
-bool model_reaches(void *ctx, int index) {
-  (void)ctx, (void)index;
-  return false;
-}
-
-static void forget(struct model *m, struct model_memory *r) {
+/* Takes the memory out; returns its span, to be released, where it was the
+ * last to use it. */
+static struct model_span *forget(struct model *m, struct model_memory *r) {
   struct model_memory **at = &m->memories;
+  struct model_span *s = r->span;
   while (*at != r)
     at = &(*at)->next;
   *at = r->next;
   m->nmemories--;
-  if (!--r->span->users)
-    drop(m, r->span);
   free(r);
+  if (--s->users)
+    return NULL;
+  take_out(m, s);
+  return s;
+}
+
+/* Views of the memory fault from the viewers' next turns on. */
+static bool end_views(struct model_memory *r) {
+  if (!r->share)
+    return false;
+  ck_pr_store_uint(&r->share->gone, 1); /* pairs with model_share_gone */
+  model_share_drop(r->share);
+  return true;
 }
 
 bool model_free(void *ctx, const struct rig_nv_memory *memory,
@@ -361,7 +455,8 @@ bool model_free(void *ctx, const struct rig_nv_memory *memory,
   if (!model_enter(m, reply))
     return false;
   struct model_memory *r = model_memory_of(m, memory->handle);
-  bool ok = false;
+  struct model_span *s = NULL;
+  bool ok = false, viewed = false;
   if (!r || r == m->flush || r != memory->data || r->address != memory->address)
     rig_nv_reply_set(reply, RIG_NV_WRONG,
                      "free: memory 0x%x at 0x%llx is none of the path's",
@@ -371,10 +466,14 @@ bool model_free(void *ctx, const struct rig_nv_memory *memory,
                      "free: a channel names memory 0x%x at 0x%llx", r->handle,
                      (unsigned long long)r->address);
   else {
-    forget(m, r);
+    viewed = end_views(r);
+    s = forget(m, r);
     ok = rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
   }
   model_leave(m);
+  if (viewed)
+    model_peers_pass(m);
+  release(s);
   return ok;
 }
 
@@ -389,7 +488,7 @@ bool model_dma(void *ctx, const struct rig_nv_memory *memory, const char *fn,
 void model_flush_open(struct model *m) {
   if (!fits(m, RIG_MAPPED, MODEL_PAGE))
     return;
-  struct model_span *s = span_new(m, RIG_MAPPED, MODEL_PAGE, NULL);
+  struct model_span *s = span_fresh(m, RIG_MAPPED, MODEL_PAGE, NULL);
   if (!s)
     return;
   m->flush = record(m, s, 0, MODEL_PAGE);
@@ -397,11 +496,12 @@ void model_flush_open(struct model *m) {
     drop(m, s);
     return;
   }
-  m->path.flush = (volatile uint32_t *)(void *)s->host;
+  m->path.flush =
+      m->post ? model_post_word(m->post) : (volatile uint32_t *)(void *)s->host;
 }
 
 void model_memories_close(struct model *m) {
   while (m->memories)
-    forget(m, m->memories);
+    release(forget(m, m->memories));
   free(m->spans);
 }

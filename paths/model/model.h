@@ -21,6 +21,22 @@
  * SEM_EXECUTE with bits of the other operation. Memory ends at its last byte,
  * not its page's; host memory that is mapped ends at its last page.
  *
+ * What it fetched from memory that a channel's hObjectBuffer names, ring
+ * entries and words of segments, it overwrites before anything that the words
+ * release is seen, and refuses by name where it meets it again (`poisons`).
+ *
+ * Models open in one process are GPUs of one machine: they have one key, and
+ * map each other's memory. A view of memory that was freed faults. Channels
+ * name no views.
+ *
+ * Posted writes (`posts_writes`): Mapped memory lies twice, as the host stores
+ * it and as the GPU sees it, and what the host changed moves once a thread has
+ * read the flush word, which a SIGSEGV handler notices; signals at other
+ * addresses go to the handler that was there. A channel whose USERD is Mapped
+ * memory sees GP_PUT as it is stored, and what was stored before it. What the
+ * GPU writes both see at once. No thread may block SIGSEGV as it reads the
+ * word, nor read it in a signal handler.
+ *
  * Host memory that is mapped must stay the process's until it is freed: the
  * model reads and writes it in place.
  *
@@ -37,6 +53,7 @@ struct model_counts {
   size_t registrations; /* of channels */
   size_t pending;       /* copies, and stores of releases, yet to be made */
   uint64_t used[3];     /* bytes, by enum rig_memory; map_host's in PINNED */
+  uint64_t viewed;      /* bytes of other models' memory that it maps */
   uint64_t copies;      /* LAUNCH_DMAs that transfer, decoded since open */
   uint64_t interrupts;  /* NON_STALL_INTERRUPTs since open */
   uint64_t words;       /* pushbuffer words run since open */

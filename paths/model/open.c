@@ -39,6 +39,9 @@ void rig_nv_model_options_init(struct rig_nv_model_options *o) {
       .host_bytes = GIB,
       .hang_ms = -1,
       .maps_host = true,
+      .index = -1,
+      .peer_bytes = GIB,
+      .poisons = true,
   };
 }
 
@@ -107,6 +110,7 @@ static void count(const struct model *m, struct model_counts *n) {
     n->pending += c->nwork + c->nstores;
   for (int i = RIG_DEVICE; i <= RIG_MAPPED; i++)
     n->used[i] = m->used[i];
+  n->viewed = m->viewed;
   if (m->flush)
     n->used[RIG_MAPPED] -= MODEL_PAGE;
 }
@@ -115,6 +119,7 @@ static void destroy(struct model *m) {
   model_engine_stop(m);
   model_objects_close(m);
   model_memories_close(m);
+  model_post_free(m->post);
   rig_nv_lock_fini(&m->lock);
   free(m);
 }
@@ -132,6 +137,9 @@ static int close_guarded(void *ctx) {
                "the model is in use: %zu objects, %zu memories, %zu "
                "registered channels",
                n.objects, n.memories, n.registrations);
+  r = model_peers_leave(m);
+  if (r)
+    return r;
   destroy(m);
   return 0;
 }
@@ -155,6 +163,8 @@ static int check_options(const struct rig_nv_model_options *o) {
     return why(RIG_NV_INVALID, "no compute class 0x%x", g->compute_class);
   if (!model_knows(KIND_COPY, g->copy_class))
     return why(RIG_NV_INVALID, "no copy class 0x%x", g->copy_class);
+  if (o->index < -1)
+    return why(RIG_NV_INVALID, "no index %d of a GPU", o->index);
   if (!g->gpcs || !g->tpcs_per_gpc || !g->sms_per_tpc || !g->warps_per_sm)
     return why(RIG_NV_INVALID, "a GPU of no multiprocessors or warps");
   return 0;
@@ -212,13 +222,21 @@ static int build(struct model *m) {
     r = why(RIG_NV_HOST_MEMORY, "the model's objects");
     goto undo;
   }
+  r = m->options.posts_writes ? model_post_new(&m->post) : 0;
+  if (r)
+    goto undo;
   model_flush_open(m);
   r = model_engine_start(m);
+  if (r)
+    goto undo;
+  r = model_peers_join(m);
   if (!r)
     return 0;
+  model_engine_stop(m);
 undo:
   model_objects_close(m);
   model_memories_close(m);
+  model_post_free(m->post);
   rig_nv_lock_fini(&m->lock);
   return r;
 }

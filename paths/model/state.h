@@ -9,6 +9,11 @@
  *   alloc, map_host, rm.*  ---- lock ----->  a turn: deliver, copy, run words
  *   GP_PUT (release), doorbell ----------->  exchange, GP_PUT (acquire)
  *   semaphore words, notifiers <----------   64-bit stores, release
+ *   the flush word (posts_writes) ------->  post.c
+ *
+ * Memory of another model is reached by views (peer.c), which hold no lock of
+ * their owner: the owner ends a view's access by taking the viewer's lock once
+ * its memory is marked gone, and before the memory goes.
  *
  * Threads: the functions of struct rig_nv_path are called by any thread and
  * take the lock themselves; every other function below is called with the lock
@@ -26,9 +31,10 @@
 #define MODEL_LOW UINT64_C(0x6000000000)  /* Pinned, Mapped and host memory */
 #define MODEL_HIGH UINT64_C(0x7000000000) /* Device memory from here on */
 #define MODEL_PIECE (UINT64_C(1) << 20)   /* most bytes moved under the lock */
-/* What fresh memory holds. As a header, a ring entry and an address it is one
- * that the engine refuses. */
+/* What fresh memory holds, and what the engine leaves of what it fetched. As a
+ * header, a ring entry and an address they are ones that it refuses. */
 #define MODEL_POISON 0xd5
+#define MODEL_FETCHED 0xd3
 
 /* The RM's status codes that refusals name (nvstatuscodes.h). */
 enum model_status {
@@ -47,20 +53,37 @@ enum model_status {
 enum model_error { ERROR_MMU = 31, ERROR_PBDMA = 32 };
 enum { FAULT_PTE = 2, FAULT_READ = 0, FAULT_WRITE = 1, FAULTS = 4 };
 
+/* A memory's bond with its views: it goes with the last of them. */
+struct model_share {
+  unsigned refs; /* views, and the memory itself */
+  unsigned gone; /* the memory was freed; views fault */
+};
+
 /* GPU addresses [at, at + bytes) and the host memory behind them. */
 struct model_span {
   uint64_t at, bytes;
-  char *host;
-  uint64_t mapped;   /* bytes to unmap at its end, 0 for the caller's memory */
-  uint64_t budgeted; /* of used[kind] */
+  char *host; /* as the host sees it, and as the GPU does: the same memory */
+  char *gpu;  /* but for Mapped memory of a model that posts writes */
+  struct model_post *post; /* of these, else NULL */
+  struct model_span *posted;
+  struct model_share *share; /* of a view of another model's memory */
+  uint64_t mapped;   /* bytes to unmap at its end, 0 for memory of others */
+  uint64_t budgeted; /* of used[kind], or of `viewed` */
   int kind;
   unsigned users; /* memories that share it */
+};
+
+/* Where the GPU writes: `host` too, where there is a post. */
+struct model_twin {
+  char *gpu, *host;
+  struct model_post *post;
 };
 
 /* Memory that the path gave. */
 struct model_memory {
   struct model_memory *next;
   struct model_span *span;
+  struct model_share *share; /* once it was viewed */
   uint64_t address, bytes;
   uint32_t handle;
   unsigned named; /* by this many live channels */
@@ -95,13 +118,15 @@ struct model_work {
   bool posted;
 };
 
+/* The memories that a channel names. */
+enum { NAME_NOTIFIER, NAME_USERD, NAME_RING, NAME_BUFFER, NAMES };
+
 struct model_channel {
   struct model_channel *next;
   uint32_t handle, group, share, token, cls;
   bool registered, scheduled, dead, look;
-  struct model_memory *names[4]; /* notifier, USERD, ring, buffer */
-  char *userd;
-  char *notifier;
+  struct model_memory *names[NAMES];
+  struct model_twin userd, notifier;
   uint64_t ring;
   uint32_t entries, get;
   /* Entries read ahead of their turn, and the segment that runs. */
@@ -120,7 +145,7 @@ struct model_channel {
   unsigned nwork;
   struct model_store stores[STORES];
   unsigned nstores;
-  uint32_t word;  /* the segment's next, and whether it waits, read already */
+  uint32_t word; /* the segment's next, and whether it waits, read already */
   bool held;
   bool releasing; /* held by a host release whose store has yet to land */
 };
@@ -141,8 +166,11 @@ struct model {
   size_t nspans, spans_room;
   struct model_memory *memories;
   size_t nmemories;
-  uint64_t used[3];
+  uint64_t used[3], viewed;
   struct model_memory *flush; /* the path's own */
+  struct model_post *post;    /* where it posts writes, else NULL */
+  struct model *peer;         /* the open model of the next higher index */
+  unsigned pins;              /* threads that look at it from another path */
 
   struct model_object *objects;
   size_t nobjects, nchannels, nregistered;
@@ -174,6 +202,11 @@ unsigned model_below(struct model *, unsigned n);
 /* memory.c. The host address of GPU address `at`, and in *n the bytes from it
  * on, at most *n, that one span holds; NULL where none does. */
 char *model_reach(struct model *, uint64_t at, uint64_t *n);
+/* As model_reach, for what the GPU writes; false where no span holds it. */
+bool model_reach_write(struct model *, uint64_t at, uint64_t *n,
+                       struct model_twin *);
+/* Where the GPU writes to byte `at` of the memory. */
+struct model_twin model_twin_of(const struct model_memory *, uint64_t at);
 struct model_memory *model_memory_of(struct model *, uint32_t handle);
 /* The memory that holds the n bytes at GPU address `at`, or NULL. */
 struct model_memory *model_memory_at(struct model *, uint64_t at, uint64_t n);
@@ -181,15 +214,47 @@ bool model_alloc(void *ctx, enum rig_memory, uint64_t n, unsigned flags,
                  struct rig_nv_memory *, struct rig_nv_reply *);
 bool model_map_host(void *ctx, void *p, uint64_t n, enum rig_mapping *,
                     struct rig_nv_memory *, struct rig_nv_reply *);
-bool model_map_peer(void *ctx, const struct rig_nv_memory *, enum rig_mapping *,
-                    struct rig_nv_memory *, struct rig_nv_reply *);
-bool model_reaches(void *ctx, int index);
+/* A view of n bytes, of memory like `of`; NULL where room lacks. It keeps the
+ * reference to `of->share`. */
+struct model_memory *model_view_new(struct model *, const struct model_span *of,
+                                    uint64_t n);
+void model_describe(struct model_memory *, struct rig_nv_memory *, uint64_t n);
 bool model_free(void *ctx, const struct rig_nv_memory *, struct rig_nv_reply *);
 bool model_dma(void *ctx, const struct rig_nv_memory *, const char *fn,
                struct rig_dma *, struct rig_nv_reply *);
 /* The path's own flush word, where Mapped memory has room for it. */
 void model_flush_open(struct model *);
 void model_memories_close(struct model *);
+
+/* peer.c: the models that are open in the process. join and leave are called
+ * without the lock, as pass is. */
+int model_peers_join(struct model *);
+int model_peers_leave(struct model *);
+/* Returns once no other model is at a turn that began before the call: none
+ * then touches memory that was marked gone. */
+void model_peers_pass(struct model *);
+bool model_share_gone(const struct model_share *);
+void model_share_drop(struct model_share *);
+bool model_map_peer(void *ctx, const struct rig_nv_memory *, enum rig_mapping *,
+                    struct rig_nv_memory *, struct rig_nv_reply *);
+bool model_reaches(void *ctx, int index);
+
+/* post.c: posted writes. A post is one model's; any thread, with or without
+ * the lock. hold keeps its host's stores from moving, for a write to both of a
+ * twin's places; a post of NULL does nothing. */
+int model_post_new(struct model_post **);
+void model_post_free(struct model_post *);
+volatile uint32_t *model_post_word(struct model_post *);
+void model_post_add(struct model_post *, struct model_span *);
+void model_post_remove(struct model_post *, struct model_span *);
+void model_post_hold(struct model_post *);
+void model_post_go(struct model_post *);
+/* Moves what the host stored. */
+void model_post_move(struct model_post *);
+/* Moves, of every model, what the host stored before reads of the flush word
+ * that were not trapped. Called after a load of a word that a host may have
+ * stored after such a read, before what the word says is used. */
+void model_post_settle(void);
 
 /* rm.c, control.c: the RM. */
 bool model_rm_alloc(void *ctx, uint32_t parent, uint32_t cls, void *params,

@@ -16,19 +16,20 @@ static uint64_t bytes_of(const struct model_store *s) {
   return s->stamped ? 16 : s->wide ? 8 : 4;
 }
 
-static char *reach_all(struct model *m, uint64_t at, uint64_t n) {
+static bool reach_all(struct model *m, uint64_t at, uint64_t n,
+                      struct model_twin *t) {
   uint64_t got = n;
-  char *p = model_reach(m, at, &got);
-  return got == n ? p : NULL;
+  return model_reach_write(m, at, &got, t) && got == n;
 }
 
 enum model_step model_store_post(struct model *m, struct model_channel *c,
                                  const struct model_store *s) {
+  struct model_twin t;
   uint64_t n = bytes_of(s);
   if (s->at % n)
     return model_stray(m, c, "a release of %llu bytes at 0x%llx is misaligned",
                        (unsigned long long)n, (unsigned long long)s->at);
-  if (!reach_all(m, s->at, n))
+  if (!reach_all(m, s->at, n, &t))
     return model_fault_mmu(m, c, s->at, FAULT_WRITE);
   if (c->nstores == STORES)
     return STEP_WAIT;
@@ -43,31 +44,42 @@ uint64_t model_timer(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void write(char *p, const struct model_store *s, uint64_t stamp) {
+  if (s->stamped)
+    ck_pr_store_64((uint64_t *)(void *)(p + 8), stamp);
+  /* Release: pairs with the acquire load of whoever reads the word, the host
+   * or another channel, who then sees the stamp and the work that the release
+   * followed. */
+  ck_pr_fence_release();
+  if (s->wide)
+    ck_pr_store_64((uint64_t *)(void *)p, s->payload);
+  else
+    ck_pr_store_32((uint32_t *)(void *)p, (uint32_t)s->payload);
+}
+
 bool model_store_land(struct model *m, struct model_channel *c) {
   struct model_store s = c->stores[0];
+  struct model_twin t;
   memmove(c->stores, c->stores + 1, --c->nstores * sizeof *c->stores);
-  char *p = reach_all(m, s.at, bytes_of(&s));
-  if (!p)
+  if (!reach_all(m, s.at, bytes_of(&s), &t))
     return false;
-  if (s.stamped)
-    ck_pr_store_64((uint64_t *)(void *)(p + 8), model_timer());
-  /* Release: pairs with the acquire load of whoever reads the word, who then
-   * sees the stamp and the work that the release followed. */
-  ck_pr_fence_release();
-  if (s.wide)
-    ck_pr_store_64((uint64_t *)(void *)p, s.payload);
-  else
-    ck_pr_store_32((uint32_t *)(void *)p, (uint32_t)s.payload);
+  uint64_t stamp = model_timer();
+  model_post_hold(t.post);
+  write(t.gpu, &s, stamp);
+  if (t.post)
+    write(t.host, &s, stamp);
+  model_post_go(t.post);
   return true;
 }
 
 bool model_word_load(struct model *m, uint64_t at, bool wide, uint64_t *x) {
-  char *p = reach_all(m, at, wide ? 8 : 4);
-  if (!p)
+  struct model_twin t;
+  if (!reach_all(m, at, wide ? 8 : 4, &t))
     return false;
   /* Acquire: pairs with the release store of whoever wrote the word. */
-  *x = wide ? ck_pr_load_64((uint64_t *)(void *)p)
-            : ck_pr_load_32((uint32_t *)(void *)p);
+  *x = wide ? ck_pr_load_64((uint64_t *)(void *)t.gpu)
+            : ck_pr_load_32((uint32_t *)(void *)t.gpu);
   ck_pr_fence_acquire();
+  model_post_settle();
   return true;
 }

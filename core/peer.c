@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Views: one device's mappings of another's memory.
+ *
+ *   device A   view ----viewed---> region   device B
+ *              set  ----source---> flush    (Mapped memory alone)
+ *
+ * The region counts its views, and its free is refused while there are any:
+ * so a view's `viewed`, and through it B's record, outlive the view.
+ */
+#include <inttypes.h>
+
+#include "core/api/why.h"
+#include "core/device.h"
+#include "paths/call.h"
+
+enum { PAGE = 4096 };
+
+bool rig_nv_peer(const struct rig_nv *d, const struct rig_nv *other) {
+  return d != other && d->facts.key == other->facts.key &&
+         d->path->reaches(d->path->ctx, other->path->index);
+}
+
+static int check(const struct rig_nv *d, const struct rig_nv *other,
+                 const struct rig_nv_region *r) {
+  int e = device_enter(d);
+  if (e != 0)
+    return e;
+  if (d == other)
+    return why(RIG_NV_INVALID, "map_peer: the device itself");
+  if (d->facts.key != other->facts.key)
+    return why(RIG_NV_INVALID, "map_peer: a device of another key");
+  if (r == NULL || r->device != other)
+    return why(RIG_NV_INVALID, "map_peer: not a region of the other device");
+  if (r->viewed)
+    return why(RIG_NV_INVALID, "map_peer: a view, not the region it views");
+  return 0;
+}
+
+/* Whether a view of the kind may lie there: paths/path.h. */
+static bool placed(const struct rig_nv_memory *m, enum rig_memory kind) {
+  uint64_t end;
+  if (m->address % PAGE != 0 ||
+      __builtin_add_overflow(m->address, m->bytes, &end))
+    return false;
+  return end <= RIG_NV_WINDOWS ||
+         (kind == RIG_DEVICE && m->address >= UINT64_C(1) << 40);
+}
+
+/* The path's part: the memory of r, into the view's. */
+static int map(struct rig_nv_region *view, enum rig_mapping *mapping) {
+  const struct rig_nv_path *path = view->device->path;
+  const struct rig_nv_memory *m = &view->viewed->memory;
+  struct rig_nv_reply reply = {0};
+  struct rig_nv_memory got = {0};
+  if (!path->map_peer(path->ctx, m, mapping, &got, &reply)) {
+    if (*mapping == RIG_MAPS)
+      *mapping = RIG_NEVER_MAPS;
+    return path_error("map_peer", &reply);
+  }
+  *mapping = RIG_MAPS;
+  got.bytes = m->bytes;
+  if (placed(&got, view->kind)) {
+    view->memory = got;
+    view->memory.host = m->host; /* the region's, which outlives the view */
+    return 0;
+  }
+  *mapping = RIG_NEVER_MAPS;
+  uint64_t address = got.address;
+  int kept = path_free(path, &got);
+  return why(RIG_NV_REFUSED,
+             "map_peer: the path gave memory at 0x%" PRIx64
+             ", where none may lie%s",
+             address, kept == 0 ? "" : "; it stays allocated");
+}
+
+/* A view of Mapped memory is ordered before it exists. */
+static int order(struct rig_nv_region *view, enum rig_mapping *mapping) {
+  if (view->kind != RIG_MAPPED)
+    return 0;
+  switch (
+      flush_add(&view->device->rings.viewed, &view->viewed->device->flush)) {
+  case FLUSH_ADDED:
+    return 0;
+  case FLUSH_FULL:
+    *mapping = RIG_NO_ROOM;
+    return why(RIG_NV_NO_MEMORY,
+               "map_peer: this device views Mapped memory of %d others, the "
+               "most there may be",
+               FLUSH_MOST);
+  case FLUSH_ENDED:
+    break;
+  }
+  return why(RIG_NV_REFUSED, "map_peer: Mapped memory of a stopped device");
+}
+
+int rig_nv_map_peer(struct rig_nv *d, struct rig_nv *other,
+                    struct rig_nv_region *r, enum rig_mapping *mapping,
+                    struct rig_nv_region **view) {
+  *mapping = RIG_NEVER_MAPS;
+  int e = check(d, other, r);
+  if (e != 0)
+    return e;
+  struct rig_nv_region *v = region_new(d, r->kind);
+  if (v == NULL)
+    return -RIG_NV_HOST_MEMORY;
+  v->viewed = r;
+  e = order(v, mapping);
+  if (e != 0) {
+    region_discard(v);
+    return e;
+  }
+  e = map(v, mapping);
+  if (e != 0) {
+    if (v->kind == RIG_MAPPED)
+      flush_drop(&d->rings.viewed, &other->flush);
+    region_discard(v);
+    return e;
+  }
+  region_live(v);
+  *view = v;
+  return 0;
+}
