@@ -36,6 +36,7 @@ int device_make_sized(const struct rig_nv_path *, const struct rig_nv_options *,
 /* Memory of the device that its caller holds, or of its own. */
 struct rig_nv_region {
   struct rig_nv_region *next; /* of a stack of the device's */
+  uint64_t after;             /* core/later.c: freed once it is reached */
   struct rig_nv *device;
   struct rig_nv_memory memory;
   enum rig_memory kind;
@@ -68,6 +69,7 @@ struct rig_nv {
   struct rig_nv_region *staging;  /* one that is free, or NULL (ck_pr) */
   struct rig_nv_region *stuck;    /* staging regions that work may still use,
                                    * until stop: a stack (ck_pr) */
+  struct rig_nv_region *later;    /* core/later.c: a stack (ck_pr) */
   uint32_t mode;                  /* enum rig_nv_mode, latched (ck_pr) */
   struct device_watch watch;
   uint64_t regions;          /* that the caller holds (ck_pr) */
@@ -93,6 +95,16 @@ int region_make(struct rig_nv *, enum rig_memory, uint64_t n,
                 struct rig_nv_region **);
 /* Gives it back whatever the path says. 0, or FAULT: the path kept it. */
 int region_end(struct rig_nv_region *);
+
+/* 0, or INVALID: the thread holds a lock, it is not the device's, or it has
+ * views. */
+int region_may_end(const struct rig_nv *, const struct rig_nv_region *);
+
+/* Frees the regions whose value is reached, or all of them. 0, or the last
+ * FAULT. */
+int later_free(struct rig_nv *, bool all);
+/* How many there are, with no other call in flight. */
+uint64_t later_count(const struct rig_nv *);
 
 /* FAULT with the report, once a notifier holds an error or the path has one;
  * else 0. `ask` the path also while no notifier is set. */

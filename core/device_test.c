@@ -520,6 +520,48 @@ static void test_transfers(void **state) {
   close_path(path);
 }
 
+/* What a deferred free leaves in the model, and when it goes. */
+static void test_free_after(void **state) {
+  (void)state;
+  const struct rig_nv_path *path = open_model(KERNEL);
+  struct rig_nv *d = make(path, NULL);
+  struct rig_submission s = {0};
+  struct model_counts c;
+  model_counts(path, &c);
+  size_t before = c.memories;
+#define LIVES(n)                                                               \
+  do {                                                                         \
+    model_counts(path, &c);                                                    \
+    assert_int_equal(c.memories - before, n);                                  \
+  } while (0)
+  /* Reached: at once. */
+  assert_int_equal(rig_nv_free_after(d, alloc(d, RIG_DEVICE, 4096), 0), 0);
+  LIVES(0);
+  /* Not yet: at the next allocation after it is. */
+  model_stall(path, true);
+  uint64_t v = submit(d, &s);
+  assert_int_equal(rig_nv_free_after(d, alloc(d, RIG_DEVICE, 4096), v), 0);
+  assert_int_equal(rig_nv_free_after(d, alloc(d, RIG_MAPPED, 4096), v), 0);
+  assert_int_equal(rig_nv_free_after(d, alloc(d, RIG_PINNED, 4096), v + 1), 0);
+  LIVES(3);
+  struct rig_nv_region *r = alloc(d, RIG_DEVICE, 4096);
+  LIVES(4);
+  assert_int_equal(rig_nv_free(d, r), 0);
+  model_stall(path, false);
+  reached(d, v);
+  LIVES(3);
+  r = alloc(d, RIG_DEVICE, 4096);
+  LIVES(2);
+  EXPECT(rig_nv_free_after(d, NULL, v), RIG_NV_INVALID,
+         "free: not a region of this device");
+  assert_int_equal(rig_nv_free(d, r), 0);
+  /* What waits for a value that never comes goes with the device. */
+  LIVES(1);
+  end(d);
+  nothing_left(path, "release");
+  close_path(path);
+}
+
 /* ---- waiting ---- */
 
 static void test_sleep(void **state) {
@@ -848,16 +890,27 @@ static void test_host_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_releases),    cmocka_unit_test(test_every_release),
-      cmocka_unit_test(test_misplaced),   cmocka_unit_test(test_failing_calls),
-      cmocka_unit_test(test_host_memory), cmocka_unit_test(test_facts),
-      cmocka_unit_test(test_is_gpu),      cmocka_unit_test(test_words),
-      cmocka_unit_test(test_no_map_host), cmocka_unit_test(test_regions),
-      cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_no_mapped),
-      cmocka_unit_test(test_copies),      cmocka_unit_test(test_transfers),
-      cmocka_unit_test(test_sleep),       cmocka_unit_test(test_stalled),
-      cmocka_unit_test(test_fault),       cmocka_unit_test(test_stop),
-      cmocka_unit_test(test_lock_held),   cmocka_unit_test(test_bad_arguments),
+      cmocka_unit_test(test_releases),
+      cmocka_unit_test(test_every_release),
+      cmocka_unit_test(test_misplaced),
+      cmocka_unit_test(test_failing_calls),
+      cmocka_unit_test(test_host_memory),
+      cmocka_unit_test(test_facts),
+      cmocka_unit_test(test_is_gpu),
+      cmocka_unit_test(test_words),
+      cmocka_unit_test(test_no_map_host),
+      cmocka_unit_test(test_regions),
+      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_no_mapped),
+      cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_transfers),
+      cmocka_unit_test(test_free_after),
+      cmocka_unit_test(test_sleep),
+      cmocka_unit_test(test_stalled),
+      cmocka_unit_test(test_fault),
+      cmocka_unit_test(test_stop),
+      cmocka_unit_test(test_lock_held),
+      cmocka_unit_test(test_bad_arguments),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,8 @@ int rig_nv_alloc(struct rig_nv *d, enum rig_memory kind, uint64_t n,
                (unsigned long long)n);
   if (kind == RIG_MAPPED && d->path->flush == NULL)
     return why(RIG_NV_NO_MEMORY, "alloc: the path has no Mapped memory");
-  return region_make(d, kind, n, region);
+  e = later_free(d, false);
+  return e != 0 ? e : region_make(d, kind, n, region);
 }
 
 int rig_nv_map_host(struct rig_nv *d, void *p, uint64_t n,
@@ -129,7 +130,7 @@ int rig_nv_map_host(struct rig_nv *d, void *p, uint64_t n,
   return 0;
 }
 
-int rig_nv_free(struct rig_nv *d, struct rig_nv_region *r) {
+int region_may_end(const struct rig_nv *d, const struct rig_nv_region *r) {
   int e = rig_nv_lock_idle();
   if (e != 0)
     return e;
@@ -139,7 +140,12 @@ int rig_nv_free(struct rig_nv *d, struct rig_nv_region *r) {
   if (views != 0)
     return why(RIG_NV_INVALID, "free: %llu views of the region are not freed",
                (unsigned long long)views);
-  return region_end(r);
+  return 0;
+}
+
+int rig_nv_free(struct rig_nv *d, struct rig_nv_region *r) {
+  int e = region_may_end(d, r);
+  return e != 0 ? e : region_end(r);
 }
 
 struct rig_location rig_nv_locate(const struct rig_nv_region *r) {

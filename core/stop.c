@@ -85,7 +85,7 @@ int rig_nv_release(struct rig_nv *d) {
   for (struct rig_nv_region *r = d->stuck; r; r = r->next)
     own++;
   own += d->staging != NULL;
-  uint64_t live = shared_load_64(&d->regions) - own;
+  uint64_t live = shared_load_64(&d->regions) - own - later_count(d);
   if (live != 0)
     return why(RIG_NV_INVALID, "release: %llu regions are not freed",
                (unsigned long long)live);
@@ -93,11 +93,15 @@ int rig_nv_release(struct rig_nv *d) {
   if (views != 0)
     return why(RIG_NV_INVALID, "release: %llu views of its word are not freed",
                (unsigned long long)views);
-  if (d->own_word && !rig_reached(rig_nv_signaled(d), rings_last(&d->rings)))
+  bool pending = d->own_word != NULL || d->later != NULL;
+  if (pending && !rig_reached(rig_nv_signaled(d), rings_last(&d->rings)))
     return why(RIG_NV_INVALID, "release: the word has not reached the last "
                                "value: work of the device may still write it");
-  if (d->own_word)
-    e = region_end(d->own_word);
+  e = later_free(d, true);
+  if (d->own_word) {
+    int f = region_end(d->own_word);
+    e = f != 0 ? f : e;
+  }
   struct rig_nv_allocator host = d->host;
   /* Left where the channels did not go: their memory stays, for work may
    * still use it. */

@@ -168,6 +168,13 @@ RIG_PUBLIC int rig_nv_map_peer(struct rig_nv *, struct rig_nv *other,
  * live, or a lock is held. */
 RIG_PUBLIC int rig_nv_free(struct rig_nv *, struct rig_nv_region *);
 
+/* The same, once v is reached: at once where it is, else at the device's next
+ * allocation or call of this function after that, or by rig_nv_release. The
+ * region is the device's from the call on. FAULT: a free that had waited
+ * failed, and the path kept that memory; this region waits all the same. */
+RIG_PUBLIC int rig_nv_free_after(struct rig_nv *, struct rig_nv_region *,
+                                 uint64_t v);
+
 /* Where the region lies, for as long as it lives. */
 RIG_PUBLIC struct rig_location rig_nv_locate(const struct rig_nv_region *);
 
