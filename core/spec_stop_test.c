@@ -184,6 +184,29 @@ static void test_reports(void **state) {
   }
 }
 
+/* A fault that no notifier has is not asked for, and work that completes after
+ * it raises nothing. */
+static void test_unnotified(void **state) {
+  (void)state;
+  struct bed b;
+  options(&b, KERNEL);
+  open_path(&b);
+  b.f.path.rm.sm_errors = sm_errors;
+  b.f.path.rm.mmu_faults = mmu_faults;
+  make(&b);
+  rm.layout = b.d->layout;
+  rm.refuses = rm.mmu = false;
+  rm.sm = 1;
+  model_stall(b.model, true);
+  uint64_t v = submit_nothing(b.d);
+  assert_int_equal(rig_nv_sleep(b.d, v - 1, 10), 0);
+  model_stall(b.model, false);
+  while (rig_nv_signaled(b.d) != v)
+    assert_int_equal(rig_nv_sleep(b.d, v - 1, 5000), 0);
+  assert_int_equal(rig_nv_sleep(b.d, v, 10), 0);
+  end(&b);
+}
+
 /* ---- stop ---- */
 
 static size_t channels_at_stop;
@@ -361,6 +384,7 @@ int main(void) {
       cmocka_unit_test(test_wakes),
       cmocka_unit_test(test_quiet_sleep),
       cmocka_unit_test(test_reports),
+      cmocka_unit_test(test_unnotified),
       cmocka_unit_test(test_stop_at_once),
       cmocka_unit_test(test_failing_stops),
       cmocka_unit_test(test_lasting_channels),

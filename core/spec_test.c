@@ -29,6 +29,17 @@ static bool count_boost(void *ctx, uint32_t subdevice,
   return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
 }
 
+static unsigned on_host, elsewhere; /* the memories that make takes */
+
+static bool count_kind(void *ctx, enum rig_memory kind, uint64_t n,
+                       unsigned flags, struct rig_nv_memory *m,
+                       struct rig_nv_reply *reply) {
+  struct failing_path *f = ctx;
+  on_host += kind == RIG_PINNED;
+  elsewhere += kind != RIG_PINNED;
+  return f->inner->alloc(f->inner->ctx, kind, n, flags, m, reply);
+}
+
 /* A device as rig_nv_make opens it. */
 static void test_opened(void **state) {
   (void)state;
@@ -41,9 +52,12 @@ static void test_opened(void **state) {
     b.f.path.rm.boost = count_boost;
     rig_nv_options_init(&o);
     o.boost = boost;
-    boosts = 0;
+    b.f.path.alloc = count_kind;
+    boosts = on_host = elsewhere = 0;
     assert_int_equal(rig_nv_make(&b.f.path, &o, &b.d), 0);
     assert_int_equal(boosts, boost);
+    assert_int_equal(on_host, 5); /* rings, notifiers, joins and word */
+    assert_int_equal(elsewhere, 0);
     for (int q = 0; q < QUEUES; q++) {
       assert_int_equal(b.d->rings.newest->channel[q].n, 262144);
       assert_int_equal(b.d->rings.newest->channel[q].units * 64, 1 << 20);
