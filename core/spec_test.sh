@@ -88,7 +88,7 @@ check() { # table
 
 # ---- bad rows ----
 
-good='000|Facts|One.|core/facts.c:rig_nv_facts|core/device_test.c:test_facts'
+good='000|Facts|One.|core/facts.c:rig_nv_facts|core/make_test.c:test_facts'
 header='page|section|sentence|where|test'
 broken=0
 
@@ -120,15 +120,15 @@ refuses 'no place: core/facts.c:rig_nv_facts:x' "$header" \
   "${good/rig_nv_facts/rig_nv_facts:x}"
 refuses 'core/facts.c has no function x' "$header" \
   "${good/rig_nv_facts/rig_nv_facts; core/facts.c:x}"
-refuses 'no file core/d_test.c' "$header" "${good/device_test/d_test}"
+refuses 'no file core/m_test.c' "$header" "${good/make_test/m_test}"
 refuses 'has no test test_fact' "$header" "${good/test_facts/test_fact}"
-refuses 'no test named: core/device_test.c' "$header" "${good%:*}"
+refuses 'no test named: core/make_test.c' "$header" "${good%:*}"
 refuses 'no place: by construction:' "$header" \
-  "${good/core\/device_test.c:test_facts/by construction:}"
+  "${good/core\/make_test.c:test_facts/by construction:}"
 refuses 'no place: shown' "$header" \
-  "${good/core\/device_test.c:test_facts/shown}"
+  "${good/core\/make_test.c:test_facts/shown}"
 refuses '1 passed, 0 failed' "$header" \
-  "${good/core\/device_test.c:test_facts/by construction: a type}"
+  "${good/core\/make_test.c:test_facts/by construction: a type}"
 refuses '0 passed, 1 failed' "$header"
 refuses 'no header' ''
 
