@@ -32,6 +32,8 @@
 #include <ck_pr.h>
 #include <stdint.h>
 
+#include "rings/shared.h"
+
 #ifdef __has_feature
 #if __has_feature(thread_sanitizer)
 #define RING_RCU_TSAN
@@ -61,9 +63,13 @@ extern char ring_rcu_tag; /* every section to every grace period */
 #define RING_RCU_WAITED() ((void)0)
 #endif
 
-static inline void ring_rcu_lock(void) { urcu_bp_read_lock(); }
+static inline void ring_rcu_lock(void) {
+  coop_point();
+  urcu_bp_read_lock();
+}
 
 static inline void ring_rcu_unlock(void) {
+  coop_point();
   RING_RCU_LEAVES(); /* partner: the writer's RING_RCU_WAITED */
   urcu_bp_read_unlock();
 }
@@ -76,6 +82,7 @@ static inline void ring_rcu_synchronize(void) {
 
 /* The pointer in the cell, in a section or under the writers' lock. */
 static inline void *ring_rcu_dereference(const void *cell) {
+  coop_point();
   void *p = ck_pr_load_ptr((void *const *)cell);
   ck_pr_fence_acquire(); /* partner: ring_rcu_assign */
   return p;
@@ -83,6 +90,7 @@ static inline void *ring_rcu_dereference(const void *cell) {
 
 /* Puts p, and what the caller wrote behind it, into the cell. */
 static inline void ring_rcu_assign(void *cell, const void *p) {
+  coop_point();
   ck_pr_fence_release(); /* partner: ring_rcu_dereference */
   ck_pr_store_ptr((void **)cell, (void *)(uintptr_t)p);
 }

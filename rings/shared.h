@@ -10,7 +10,8 @@
  *
  * Their types say so: a shared_64 is touched through these functions alone. A
  * guarded_64 is an ordinary word, of whoever holds what guards it. With
- * -DRIG_RELACY, in C++, all of them are relacy's.
+ * -DRIG_RELACY, in C++, all of them are relacy's. With -DRIG_COOP each first
+ * lets another thread of a test run (stress/coop).
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,13 +24,23 @@
 typedef uint64_t shared_64, guarded_64;
 typedef uint32_t shared_32, guarded_32;
 
+#ifdef RIG_COOP
+void coop_point(void);
+void coop_spin(void);
+#else
+#define coop_point() ((void)0)
+#define coop_spin() ((void)0)
+#endif
+
 /* Earlier loads before later ones; pairs with shared_fence_release. */
 static inline void shared_fence_acquire(void) {
+  coop_point();
   ck_pr_fence_acquire(); /* partner: the writer's shared_fence_release */
 }
 
 /* Earlier stores before later ones; pairs with shared_fence_acquire. */
 static inline void shared_fence_release(void) {
+  coop_point();
   ck_pr_fence_release(); /* partner: the reader's shared_fence_acquire */
 }
 
@@ -37,6 +48,7 @@ static inline void shared_fence_release(void) {
  * read-modify-write. On x86 a locked operation is that, at a quarter of
  * mfence's price. */
 static inline void shared_fence_full(void) {
+  coop_point();
 #if defined(__x86_64__)
   uint32_t own = 0;
   (void)ck_pr_faa_32(&own, 0);
@@ -46,25 +58,30 @@ static inline void shared_fence_full(void) {
 }
 
 static inline uint64_t shared_load_64(const shared_64 *p) {
+  coop_point();
   return ck_pr_load_64(p);
 }
 
 static inline uint64_t shared_load_acquire_64(const shared_64 *p) {
+  coop_point();
   uint64_t v = ck_pr_load_64(p);
   ck_pr_fence_acquire(); /* the load above, before whatever the caller reads */
   return v;
 }
 
 static inline void shared_store_64(shared_64 *p, uint64_t v) {
+  coop_point();
   ck_pr_store_64(p, v);
 }
 
 static inline void shared_store_release_64(shared_64 *p, uint64_t v) {
+  coop_point();
   ck_pr_fence_release(); /* what the caller wrote, before the store below */
   ck_pr_store_64(p, v);
 }
 
 static inline bool shared_cas_64(shared_64 *p, uint64_t from, uint64_t to) {
+  coop_point();
   ck_pr_fence_release(); /* what the caller wrote, before the swap */
   bool swapped = ck_pr_cas_64(p, from, to);
   ck_pr_fence_acquire(); /* the swap, before whatever the caller reads */
@@ -72,21 +89,25 @@ static inline bool shared_cas_64(shared_64 *p, uint64_t from, uint64_t to) {
 }
 
 static inline uint32_t shared_load_32(const shared_32 *p) {
+  coop_point();
   return ck_pr_load_32(p);
 }
 
 static inline uint32_t shared_load_acquire_32(const shared_32 *p) {
+  coop_point();
   uint32_t v = ck_pr_load_32(p);
   ck_pr_fence_acquire(); /* the load above, before whatever the caller reads */
   return v;
 }
 
 static inline void shared_store_release_32(shared_32 *p, uint32_t v) {
+  coop_point();
   ck_pr_fence_release(); /* what the caller wrote, before the store below */
   ck_pr_store_32(p, v);
 }
 
 static inline bool shared_cas_32(shared_32 *p, uint32_t from, uint32_t to) {
+  coop_point();
   ck_pr_fence_release(); /* what the caller wrote, before the swap */
   bool swapped = ck_pr_cas_32(p, from, to);
   ck_pr_fence_acquire(); /* the swap, before whatever the caller reads */
@@ -94,6 +115,7 @@ static inline bool shared_cas_32(shared_32 *p, uint32_t from, uint32_t to) {
 }
 
 static inline uint32_t shared_exchange_32(shared_32 *p, uint32_t v) {
+  coop_point();
   ck_pr_fence_release(); /* what the caller wrote, before the exchange */
   uint32_t old = ck_pr_fas_32(p, v);
   ck_pr_fence_acquire(); /* the exchange, before whatever the caller reads */
@@ -101,6 +123,9 @@ static inline uint32_t shared_exchange_32(shared_32 *p, uint32_t v) {
 }
 
 /* A spin for another thread: to this one, nothing. */
-static inline void shared_spin(void) {}
+static inline void shared_spin(void) { coop_spin(); }
+#ifdef RIG_COOP
+#define ck_pr_stall() shared_spin()
+#endif
 #endif
 #endif
