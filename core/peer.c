@@ -8,13 +8,9 @@
  * The region counts its views, and its free is refused while there are any:
  * so a view's `viewed`, and through it B's record, outlive the view.
  */
-#include <inttypes.h>
-
 #include "core/api/why.h"
 #include "core/device.h"
 #include "paths/call.h"
-
-enum { PAGE = 4096 };
 
 bool rig_nv_peer(const struct rig_nv *d, const struct rig_nv *other) {
   return d != other && d->facts.key == other->facts.key &&
@@ -35,43 +31,6 @@ static int check(const struct rig_nv *d, const struct rig_nv *other,
   if (r->viewed)
     return why(RIG_NV_INVALID, "map_peer: a view, not the region it views");
   return 0;
-}
-
-/* Whether a view of the kind may lie there: paths/path.h. */
-static bool placed(const struct rig_nv_memory *m, enum rig_memory kind) {
-  uint64_t end;
-  if (m->address % PAGE != 0 ||
-      __builtin_add_overflow(m->address, m->bytes, &end))
-    return false;
-  return end <= RIG_NV_WINDOWS ||
-         (kind == RIG_DEVICE && m->address >= UINT64_C(1) << 40);
-}
-
-/* The path's part: the memory of r, into the view's. */
-static int map(struct rig_nv_region *view, enum rig_mapping *mapping) {
-  const struct rig_nv_path *path = view->device->path;
-  const struct rig_nv_memory *m = &view->viewed->memory;
-  struct rig_nv_reply reply = {0};
-  struct rig_nv_memory got = {0};
-  if (!path->map_peer(path->ctx, m, mapping, &got, &reply)) {
-    if (*mapping == RIG_MAPS)
-      *mapping = RIG_NEVER_MAPS;
-    return path_error("map_peer", &reply);
-  }
-  *mapping = RIG_MAPS;
-  got.bytes = m->bytes;
-  if (placed(&got, view->kind)) {
-    view->memory = got;
-    view->memory.host = m->host; /* the region's, which outlives the view */
-    return 0;
-  }
-  *mapping = RIG_NEVER_MAPS;
-  uint64_t address = got.address;
-  int kept = path_free(path, &got);
-  return why(RIG_NV_REFUSED,
-             "map_peer: the path gave memory at 0x%" PRIx64
-             ", where none may lie%s",
-             address, kept == 0 ? "" : "; it stays allocated");
 }
 
 /* A view of Mapped memory is ordered before it exists. */
@@ -110,7 +69,7 @@ int rig_nv_map_peer(struct rig_nv *d, struct rig_nv *other,
     region_discard(v);
     return e;
   }
-  e = map(v, mapping);
+  e = path_map_peer(d->path, r->kind, &r->memory, mapping, &v->memory);
   if (e != 0) {
     if (v->kind == RIG_MAPPED)
       flush_drop(&d->rings.viewed, &other->flush);

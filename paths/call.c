@@ -95,6 +95,32 @@ int path_map_host(const struct rig_nv_path *path, void *p, uint64_t n,
   return 0;
 }
 
+int path_map_peer(const struct rig_nv_path *path, enum rig_memory kind,
+                  const struct rig_nv_memory *theirs, enum rig_mapping *mapping,
+                  struct rig_nv_memory *m) {
+  struct rig_nv_reply reply = {0};
+  struct rig_nv_memory got = {0};
+  if (!path->map_peer(path->ctx, theirs, mapping, &got, &reply)) {
+    if (*mapping == RIG_MAPS)
+      *mapping = RIG_NEVER_MAPS;
+    return path_error("map_peer", &reply);
+  }
+  got.bytes = theirs->bytes;
+  got.host = theirs->host; /* the region's, which outlives the view */
+  if (!misplaced(&got, got.bytes, kind != RIG_DEVICE)) {
+    *mapping = RIG_MAPS;
+    *m = got;
+    return 0;
+  }
+  *mapping = RIG_NEVER_MAPS;
+  uint64_t address = got.address;
+  int kept = path_free(path, &got);
+  return why(RIG_NV_REFUSED,
+             "map_peer: the path gave memory at 0x%" PRIx64
+             ", where none may lie%s",
+             address, kept == 0 ? "" : "; it stays allocated");
+}
+
 int path_free(const struct rig_nv_path *path, struct rig_nv_memory *m) {
   struct rig_nv_reply reply = {0};
   if (m->bytes == 0)

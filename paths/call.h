@@ -26,6 +26,11 @@ int path_alloc(const struct rig_nv_path *, enum rig_memory, uint64_t n,
 int path_map_host(const struct rig_nv_path *, void *p, uint64_t n,
                   enum rig_mapping *mapping, struct rig_nv_memory *);
 
+/* Maps another device's memory of the kind, checked likewise. */
+int path_map_peer(const struct rig_nv_path *, enum rig_memory kind,
+                  const struct rig_nv_memory *theirs, enum rig_mapping *mapping,
+                  struct rig_nv_memory *);
+
 /* Gives memory back and zeroes *memory. FAULT: the path kept it. Memory of no
  * bytes is none: 0. */
 int path_free(const struct rig_nv_path *, struct rig_nv_memory *memory);

@@ -366,11 +366,6 @@ INLINE void part(struct walk *k, size_t i, const bool wet) {
     signal(k, q, wet);
 }
 
-static void dry_walk(struct walk *k) {
-  for (size_t i = 0; i < k->s->nparts; i++)
-    part(k, i, false);
-}
-
 static uint64_t enter_bound(const struct rig_submission *s) {
   size_t waits = s->nwaits < RING_MOST_WAITS ? s->nwaits : RING_MOST_WAITS;
   return SETUP_WORDS + ABI_ACQUIRE_WORDS * (1 + (uint64_t)waits) +
@@ -386,7 +381,8 @@ static bool joins(const struct rig_submission *s) {
 
 void ring_need(const struct rig_submission *s, struct ring_need *need) {
   struct walk k = {.s = s, .enter = enter_bound(s), .joins = joins(s)};
-  dry_walk(&k);
+  for (size_t i = 0; i < s->nparts; i++)
+    part(&k, i, false);
   memset(need, 0, sizeof *need);
   need->enter = k.enter;
   need->joins = k.joins;
