@@ -65,7 +65,7 @@ enum model_step model_stray(struct model *m, struct model_channel *c,
     va_end(args);
     snprintf(m->report, sizeof m->report, "channel error: %s (channel 0x%x)",
              text, c->handle);
-    ck_pr_fence_release();
+    ck_pr_fence_release();             /* the text, before the flag: check */
     ck_pr_store_uint(&m->reported, 1); /* pairs with check's load */
   }
   stop_group(m, c->group, ERROR_PBDMA);

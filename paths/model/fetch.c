@@ -94,7 +94,7 @@ static enum model_step read_entry(struct model *m, struct model_channel *c) {
 static uint32_t load_put(const struct model_channel *c) {
   char *p = c->userd.host + USERD_GP_PUT;
   uint32_t put = ck_pr_load_32((uint32_t *)(void *)p);
-  ck_pr_fence_acquire();
+  ck_pr_fence_acquire(); /* partner: the store of GP_PUT */
   model_post_settle();
   if (c->userd.post && put != c->get)
     model_post_move(c->userd.post);

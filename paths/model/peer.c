@@ -103,7 +103,7 @@ bool model_share_gone(const struct model_share *s) {
 
 void model_share_drop(struct model_share *s) {
   bool last;
-  ck_pr_fence_release();
+  ck_pr_fence_release(); /* this holder's accesses, before the last drop */
   ck_pr_dec_uint_zero(&s->refs, &last);
   if (!last)
     return;

@@ -196,7 +196,7 @@ void model_post_free(struct model_post *p) {
   ck_pr_store_uint(&p->open, 0);
   munmap(p->page, MODEL_PAGE);
   model_post_go(p);
-  ck_pr_fence_release();
+  ck_pr_fence_release(); /* the end, before the slot's next taker */
   ck_pr_store_uint(&p->used, 0);
 }
 

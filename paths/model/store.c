@@ -79,7 +79,7 @@ bool model_word_load(struct model *m, uint64_t at, bool wide, uint64_t *x) {
   /* Acquire: pairs with the release store of whoever wrote the word. */
   *x = wide ? ck_pr_load_64((uint64_t *)(void *)t.gpu)
             : ck_pr_load_32((uint32_t *)(void *)t.gpu);
-  ck_pr_fence_acquire();
+  ck_pr_fence_acquire(); /* partner: that store */
   model_post_settle();
   return true;
 }
