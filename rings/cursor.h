@@ -12,16 +12,20 @@
  *   entries[q]   ring entries of queue q's channel taken so far
  *   units[q]     64-byte units of its segment ring taken so far, skips at the
  *                ring's end included
+ *   launch       256-byte units of the launch ring, alike
+ *   setup        the newest record of setup that a value carried (setup.h)
  *   released_by  the channel that releases v: COMPUTE is done with v before it
  *                fetches on, COPY's engine before the engine's next work;
- *                NOBODY where neither is known to be
+ *                NOBODY where neither is known to be: its last launch does
  *   waits        whether v waits for words that others may write
  *   owes         channels that have not had their setup words (bit 1 << q)
  *
  *   behind       v less the value that `freed` is of, which was reached when
  *                a submission last looked at the timeline word
- *   freed_entries, freed_units   the counts of that value's cursor: what lies
- *                before them is free
+ *   freed_entries, freed_units, freed_launch   the counts of that value's
+ *                cursor: what lies before them is free
+ *   generation   the rings that v is on; each has at least one that is twice
+ *                as large as the one before, so they are few
  *
  * Freed counts are as old as they may be: what was free is free until it is
  * taken, so a submission that fits by them need not look at the word.
@@ -39,15 +43,14 @@ struct cursor {
   uint64_t joins;
   uint32_t entries[QUEUES];
   uint32_t units[QUEUES];
-  uint32_t generation;
-  uint8_t released_by;
-  uint8_t owes;
-  uint8_t waits;
-  uint8_t unused;
-  uint32_t behind;
+  uint32_t launch;
+  uint32_t setup;
   uint32_t freed_entries[QUEUES];
   uint32_t freed_units[QUEUES];
-  uint32_t unused_too;
+  uint32_t freed_launch;
+  uint16_t behind;
+  uint8_t generation;
+  unsigned char released_by : 2, owes : QUEUES, waits : 1;
 };
 
 enum { CURSOR_WORDS = sizeof(struct cursor) / sizeof(uint64_t) };

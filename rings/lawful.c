@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: ISC */
+#include "rings/launch.h"
 #include "rings/rings.h"
 
 /* One byte or more goes by the copy engine. */
@@ -13,7 +14,8 @@ static bool after_lawful(const struct rig_part *p, size_t index) {
   return true;
 }
 
-static bool part_lawful(const struct rig_part *p, size_t index) {
+static bool part_lawful(const struct rig_submission *s, size_t index) {
+  const struct rig_part *p = &s->parts[index];
   if (p->queue != RIG_COMPUTE0 && p->queue != RIG_COPY0)
     return false;
   if (!after_lawful(p, index))
@@ -25,6 +27,8 @@ static bool part_lawful(const struct rig_part *p, size_t index) {
     return on_engine(p, p->copy.bytes);
   case RIG_FILL:
     return on_engine(p, p->fill.bytes);
+  case RIG_LAUNCH:
+    return p->queue == RIG_COMPUTE0 && launch_lawful(s, &p->launch);
   default:
     return false;
   }
@@ -32,7 +36,7 @@ static bool part_lawful(const struct rig_part *p, size_t index) {
 
 bool ring_lawful(const struct rig_submission *s) {
   for (size_t i = 0; i < s->nparts; i++)
-    if (!part_lawful(&s->parts[i], i))
+    if (!part_lawful(s, i))
       return false;
   return true;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "rings/plant.h"
+#include "rings/rcu.h"
 
 void ring_broken(const char *what, const char *file, int line) {
   fprintf(stderr, "librig_nv: %s:%d: broken: %s\n", file, line, what);
@@ -24,7 +25,7 @@ static enum rig_room capacity(const struct ring_generation *g,
         need->words[q] > (uint64_t)c->units * (RING_UNIT / sizeof(uint32_t)))
       answer = RIG_GROW;
   }
-  return answer;
+  return need->launch > g->launches.units ? RIG_GROW : answer;
 }
 
 static uint32_t units_of(uint64_t words) {
@@ -38,7 +39,22 @@ enum {
   BROKEN = -4 /* counts that no rings have: a garbage cursor, or a bug */
 };
 
-/* Takes `entries` and a contiguous piece of `units` on channel q, if free. */
+/* Takes a contiguous piece of n of a ring's units, behind *count, if free. */
+static int take_piece(uint32_t units, uint32_t freed, uint32_t n,
+                      uint32_t *count, uint32_t *start) {
+  uint32_t used = *count - freed;
+  if (used >= 2 * (uint64_t)units) /* a free skip, and all of the ring */
+    return BROKEN;
+  uint32_t at = *count & (units - 1);
+  uint32_t skip = n > units - at ? units - at : 0;
+  if (used == 0 ? n > units : used > units || (uint64_t)skip + n > units - used)
+    return RIG_LATER;
+  *start = skip != 0 ? 0 : at;
+  *count += skip + n;
+  return RIG_FITS;
+}
+
+/* Takes `entries` and a piece of `units` on channel q, if free. */
 static int take(const struct ring_channel *c, struct ring_plan *p, int q,
                 uint32_t entries, uint32_t units) {
   const struct cursor *from = &p->from;
@@ -48,18 +64,8 @@ static int take(const struct ring_channel *c, struct ring_plan *p, int q,
   if (entries > c->n - 1 - used)
     return RIG_LATER;
   p->to.entries[q] = from->entries[q] + entries;
-
-  used = from->units[q] - from->freed_units[q];
-  if (used >= 2 * (uint64_t)c->units) /* a free skip, and all of the ring */
-    return BROKEN;
-  uint32_t at = from->units[q] & (c->units - 1);
-  uint32_t skip = units > c->units - at ? c->units - at : 0;
-  if (used == 0 ? units > c->units
-                : used > c->units || (uint64_t)skip + units > c->units - used)
-    return RIG_LATER;
-  p->start[q] = skip != 0 ? 0 : at;
-  p->to.units[q] = from->units[q] + skip + units;
-  return RIG_FITS;
+  return take_piece(c->units, from->freed_units[q], units, &p->to.units[q],
+                    &p->start[q]);
 }
 
 /* Whether any words come before foreign entries that lead channel q's: none
@@ -67,7 +73,16 @@ static int take(const struct ring_channel *c, struct ring_plan *p, int q,
 static bool led(const struct ring_plan *p, const struct ring_need *need,
                 int q) {
   return q == RIG_COPY0 || (p->from.owes & 1u << q) != 0 ||
-         p->from.released_by != q || need->waits;
+         p->from.released_by != q || need->waits ||
+         (p->setup && p->to.setup != p->from.setup);
+}
+
+/* The record that a value on COMPUTE brings its channel up to. Loaded after
+ * the tail, so never one from before the tail's. */
+static void take_setup(const struct rings *r, struct ring_plan *p) {
+  p->setup = ring_rcu_dereference(&r->setup);
+  if (p->setup)
+    p->to.setup = p->setup->seq;
 }
 
 /* The cursor after p->from and this submission, in the space that p->from
@@ -83,13 +98,17 @@ static int place(const struct rings *r, const struct ring_need *need,
   if (ask->own && !rig_reached(p->from.v, ask->own_wait))
     return RING_OWN_WAIT;
   /* n marks: v's takes the place of v - n's, which must be reached. */
-  p->to.behind = p->from.behind + 1;
+  p->to.behind = (uint16_t)(p->from.behind + 1);
   if (p->from.behind >= r->marks.n)
     return RIG_LATER;
   /* The copy engine may write the 64 bits in two stores, so where both halves
    * change COMPUTE releases. */
   p->release = (uint32_t)p->to.v == 0 ? RIG_COMPUTE0 : need->last;
   p->used = need->used | 1u << p->release;
+  p->launch_releases = need->launch_releases && (uint32_t)p->to.v != 0;
+  p->setup = NULL;
+  if (p->used & 1u << RIG_COMPUTE0)
+    take_setup(r, p);
   for (int q = 0; q < QUEUES; q++) {
     if (!(p->used & 1u << q))
       continue;
@@ -100,9 +119,15 @@ static int place(const struct rings *r, const struct ring_need *need,
     if (answer != RIG_FITS)
       return answer;
   }
+  if (need->launch != 0) {
+    int answer = take_piece(g->launches.units, p->from.freed_launch,
+                            (uint32_t)need->launch, &p->to.launch, &p->launch);
+    if (answer != RIG_FITS)
+      return answer;
+  }
   p->to.joins = p->from.joins + nparts + 1;
-  p->to.released_by = (uint8_t)p->release;
-  p->to.owes = (uint8_t)(p->from.owes & ~p->used);
+  p->to.released_by = (p->launch_releases ? NOBODY : p->release) & 3;
+  p->to.owes = p->from.owes & ~p->used & 3;
   p->to.waits = need->waits;
   p->to.generation = g->id;
   return RIG_FITS;
@@ -125,7 +150,8 @@ static int refresh(const struct rings *r, uint64_t word, struct ring_plan *p) {
     return BROKEN;
   if (!mark_read(&r->marks, word, &freed))
     return TORN;
-  from->behind = (uint32_t)behind;
+  from->behind = (uint16_t)behind;
+  from->freed_launch = freed.launch;
   for (int q = 0; q < QUEUES; q++) {
     from->freed_entries[q] = freed.entries[q];
     from->freed_units[q] = freed.units[q];

@@ -3,9 +3,10 @@
 
 #include "rings/io.h"
 #include "rings/point.h"
+#include "rings/rcu.h"
 
-void ring_flush(const struct rings *r) {
-  if (r->flush && shared_load_32(&r->mapped) != 0)
+void ring_flush(const struct rings *r, bool launches) {
+  if (r->flush && (launches || shared_load_32(&r->mapped) != 0))
     io_flush(r->flush);
   flush_read(&r->viewed);
 }
@@ -30,7 +31,10 @@ enum rig_room rings_room(struct rings *r, const struct rig_submission *s) {
   if (!ring_lawful(s))
     return RIG_NEVER;
   ring_need(s, &need);
-  return (enum rig_room)ring_reserve(r, &need, s->nparts, &ask, &plan);
+  ring_rcu_lock();
+  int answer = ring_reserve(r, &need, s->nparts, &ask, &plan);
+  ring_rcu_unlock();
+  return (enum rig_room)answer;
 }
 
 /* Why the waits are refused whatever the value, or NULL; and the latest value
@@ -69,6 +73,18 @@ static void go(struct rings *r, const struct rig_submission *s,
   seat_arrive(r);
 }
 
+/* What ring_reserve answers; with FITS, the value is on its way. */
+static int reserve_and_go(struct rings *r, const struct rig_submission *s,
+                          const struct ring_need *need,
+                          const struct ring_ask *ask, struct ring_plan *p) {
+  ring_rcu_lock(); /* for what the plan points to */
+  int answer = ring_reserve(r, need, s->nparts, ask, p);
+  if (answer == RIG_FITS)
+    go(r, s, need, p);
+  ring_rcu_unlock();
+  return answer;
+}
+
 static const char own_wait[] =
     "a wait for this device's own word to reach the value submitted, or a "
     "later one";
@@ -87,9 +103,8 @@ enum rig_done rings_submit(struct rings *r, uint64_t v,
   if (*failure)
     return RIG_FAILED;
   ring_need(s, &need);
-  switch (ring_reserve(r, &need, s->nparts, &ask, &plan)) {
+  switch (reserve_and_go(r, s, &need, &ask, &plan)) {
   case RIG_FITS:
-    go(r, s, &need, &plan);
     return RIG_COMMITTED;
   case RING_NOT_NEXT:
     *failure = "not the value after the last one";
@@ -114,14 +129,12 @@ int rings_post(struct rings *r, const struct rig_submission *s, uint64_t *v,
   if (*why)
     return -RIG_NV_INVALID;
   ring_need(s, &need);
-  int answer = ring_reserve(r, &need, s->nparts, &ask, &plan);
+  int answer = reserve_and_go(r, s, &need, &ask, &plan);
   if (answer == RING_OWN_WAIT) {
     *why = own_wait;
     return -RIG_NV_INVALID;
   }
-  if (answer == RIG_FITS) {
-    go(r, s, &need, &plan);
+  if (answer == RIG_FITS)
     *v = plan.to.v;
-  }
   return answer;
 }

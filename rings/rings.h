@@ -10,7 +10,8 @@
  *   mark      the cursor, kept until the value is reached and longer
  *   publish   GP_PUT and the doorbell
  *
- * Each channel has two rings:
+ * Each channel has two rings, and COMPUTE the launch ring beside them
+ * (launch.h), whose pieces are taken as those of segments are:
  *
  *   entries   64-bit GPFIFO entries, fetched up to GP_PUT (one slot is always
  *             empty: GP_GET == GP_PUT is an empty ring)
@@ -68,6 +69,7 @@
 #include "rings/flush.h"
 #include "rings/mark.h"
 #include "rings/seat.h"
+#include "rings/setup.h"
 #include "rings/tail.h"
 
 enum {
@@ -90,10 +92,20 @@ struct ring_channel {
   uint32_t token;
 };
 
+/* The launch ring. Immutable. */
+struct ring_launches {
+  unsigned char *at; /* host address */
+  uint64_t gpu;      /* aligned to LAUNCH_UNIT, below 2^40 */
+  uint32_t units;    /* a power of two; 0: there is none */
+  bool mapped;       /* lies behind the memory BAR: the flush word is read
+                      * before GP_PUT shows launches */
+};
+
 /* The rings in use. Immutable. */
 struct ring_generation {
-  uint32_t id;
+  uint8_t id;
   struct ring_channel channel[QUEUES];
+  struct ring_launches launches;
 };
 
 struct rings {
@@ -104,9 +116,10 @@ struct rings {
   uint64_t join_gpu[QUEUES]; /* the channels' join words */
   struct rig_nv_gpu gpu;     /* classes and windows of the setup words */
   volatile uint32_t *doorbell;
-  volatile uint32_t *flush; /* a word behind the memory BAR, or NULL */
-  shared_32 mapped;         /* live regions behind it (ck_pr) */
-  struct flush_set viewed;  /* the words behind other devices' BARs */
+  volatile uint32_t *flush;  /* a word behind the memory BAR, or NULL */
+  shared_32 mapped;          /* live regions behind it (ck_pr) */
+  struct flush_set viewed;   /* the words behind other devices' BARs */
+  const struct setup *setup; /* RCU; NULL before the first (setup.h) */
   struct tail tail;
   struct seat seat;
 };
@@ -115,21 +128,27 @@ struct rings {
 struct ring_need {
   uint64_t entries[QUEUES]; /* exact, `lead` excepted */
   uint64_t words[QUEUES];   /* a bound, also for a channel that only joins */
+  uint64_t launch;          /* units of the launch ring */
   unsigned used;            /* channels with parts, bit 1 << q */
   unsigned lead;            /* channels whose first words are foreign: one
                              * entry fewer where entering takes no words */
   uint64_t enter;           /* the bound of entering a channel, in words */
   bool waits;               /* whether it has any */
   bool joins;               /* whether any part comes after another */
+  bool launch_releases;     /* the last launch may release the value: it is
+                             * the last part, and COMPUTE has all of them */
   int last;                 /* the last part's queue, COMPUTE for no parts */
 };
 
 /* A place in every ring for one value. */
 struct ring_plan {
   struct cursor from, to;
-  uint32_t start[QUEUES]; /* position of the piece, in units */
-  unsigned used;          /* channels that the value enters */
-  int release;            /* the one that releases it */
+  uint32_t start[QUEUES];    /* position of the piece, in units */
+  uint32_t launch;           /* of the launches' piece, in its units */
+  unsigned used;             /* channels that the value enters */
+  int release;               /* the one that releases it */
+  bool launch_releases;      /* its last launch does, not the channel */
+  const struct setup *setup; /* for a value on COMPUTE; or NULL */
 };
 
 /* Whether every part is one that this device runs (else RIG_NEVER). */
@@ -152,14 +171,16 @@ enum {
 };
 
 /* The place of the next value, where it fits now. For SUBMIT and POST the
- * place is taken with RIG_FITS: the caller encodes into it. */
+ * place is taken with RIG_FITS: the caller encodes into it. In an RCU section
+ * that lasts until then. */
 int ring_reserve(struct rings *, const struct ring_need *, size_t nparts,
                  const struct ring_ask *, struct ring_plan *);
 /* Writes the words and entries of a lawful submission into its place. */
 void ring_encode(const struct rings *, const struct rig_submission *,
                  const struct ring_need *, const struct ring_plan *);
-/* Pushes the host's earlier stores to Mapped memory before it. */
-void ring_flush(const struct rings *);
+/* Pushes the host's earlier stores to Mapped memory before it, and those to
+ * a mapped launch ring where the caller shows launches. */
+void ring_flush(const struct rings *, bool launches);
 
 /* Empty rings after the value `start->v`; the rest of *rings is filled in. */
 void rings_init(struct rings *, struct mark *, uint32_t n,

@@ -9,6 +9,7 @@
 void seat_init(struct seat *s, const struct cursor *start) {
   shared_store_release_32(&s->state, SEAT_FREE); /* before any other thread */
   s->published = start->v;
+  s->launch = start->launch;
   s->bells = 0;
   for (int q = 0; q < QUEUES; q++)
     s->entries[q] = start->entries[q];
@@ -40,7 +41,8 @@ static void show(struct rings *r, const struct cursor *last) {
   RING_POINT(SHOW);
   /* Each thread fenced what it wrote before it said "encoded"; this is for
    * what one read puts behind all of it. */
-  ring_flush(r);
+  ring_flush(r, g->launches.mapped && last->launch != s->launch);
+  s->launch = last->launch;
   for (int q = 0; q < QUEUES; q++) {
     const struct ring_channel *c = &g->channel[q];
     uint32_t by = last->entries[q] - s->entries[q];

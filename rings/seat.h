@@ -59,6 +59,7 @@ enum { SEAT_FREE, SEAT_HELD, SEAT_RELIEF, SEAT_STANDBY, SEAT_GIVEN };
 struct seat {
   shared_32 state;
   guarded_32 entries[QUEUES]; /* shown by GP_PUT, free-running */
+  guarded_32 launch;          /* shown with them */
   guarded_64 published;       /* the last value shown */
   guarded_64 bells;           /* doorbells rung */
 } __attribute__((aligned(128)));

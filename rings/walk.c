@@ -7,7 +7,7 @@
  *
  *   entering, once    owed setup; acquire(word, v - 1) unless this channel
  *                     released it (COPY puts it off to its first foreign
- *                     entries); the waits
+ *                     entries); the waits; what setup.h tells COMPUTE
  *   each part         acquire of the other channel's join word, if it comes
  *                     after a part there; its words; a release of this
  *                     channel's join word, if a part of the other waits for it
@@ -16,6 +16,16 @@
  *
  * Waits. The channel entered first acquires them and tells the other: the
  * value's own work may lower a word that it waited for, so only one looks.
+ *
+ * Launches. COMPUTE goes on while they run, so one that comes after another
+ * either is chained to it, where nothing stands between them, or waits until
+ * the channel is idle. A chained one takes no words: the descriptor before it
+ * starts it. So a descriptor is held back until the next part is known.
+ *
+ *   launch, launch, launch      schedule(0)    0 -> 1 -> 2
+ *   launch, join, launch        schedule(0)    acquire, idle, schedule(1)
+ *
+ * The last launch releases the value itself where every part is on COMPUTE.
  *
  * Completion. Copies and fills follow each other on the copy engine. Foreign
  * entries may use any engine in any way, so what follows them waits, and they
@@ -35,6 +45,7 @@
 #include "core/abi/gpfifo.h"
 #include "core/abi/method.h"
 #include "rings/io.h"
+#include "rings/launch.h"
 #include "rings/pieces.h"
 #include "rings/rings.h"
 
@@ -42,6 +53,7 @@ enum {
   OTHER = QUEUES - 1, /* q ^ OTHER is the other queue */
   SETUP_WORDS =
       ABI_SET_OBJECT_WORDS + ABI_LOCAL_WINDOW_WORDS + ABI_SHARED_WINDOW_WORDS,
+  CHANGE_WORDS = ABI_LOCAL_MEMORY_WORDS + ABI_INVALIDATE_CACHES_WORDS,
   END_WORDS =
       ABI_COPY_RELEASE_WORDS + ABI_ACQUIRE_WORDS + ABI_COPY_RELEASE_WORDS,
   /* 4 MiB, less what the end of a value adds without a further close. */
@@ -67,10 +79,19 @@ struct lane {
   uint32_t entry;   /* wet: where the next entry goes, free-running */
 };
 
+/* A launch whose descriptor is not written. */
+struct held {
+  const struct rig_launch *launch; /* or NULL */
+  unsigned char *at;               /* wet: its descriptor's place */
+  struct qmd_args args;            /* wet */
+};
+
 struct walk {
   const struct rig_submission *s;
-  uint64_t enter; /* the bound of entering a channel, in words */
-  bool joins;     /* whether any part comes after another */
+  struct held held;
+  uint64_t launch; /* units of the launch ring: dry, taken; wet, its next */
+  uint64_t enter;  /* the bound of entering a channel, in words */
+  bool joins;      /* whether any part comes after another */
   struct lane lane[QUEUES];
   const struct rings *rings;    /* wet */
   const struct ring_plan *plan; /* wet */
@@ -166,6 +187,22 @@ static void lay(struct lane *l, const uint32_t *w, unsigned n) {
   l->at += n;
 }
 
+/* What changed for COMPUTE since the last value. Wet, after the waits. */
+static void change_words(struct walk *k) {
+  const struct setup *now = k->plan->setup;
+  const struct cursor *from = &k->plan->from;
+  uint32_t w[CHANGE_WORDS];
+  unsigned n = 0;
+  if (now == NULL)
+    return;
+  if (setup_after(now->local_seq, from->setup) ||
+      (now->local != 0 && from->owes & 1u << RIG_COMPUTE0))
+    n += abi_local_memory(w + n, now->local, now->local_per_tpc);
+  if (setup_after(now->code_seq, from->setup))
+    n += abi_invalidate_caches(w + n);
+  lay(&k->lane[RIG_COMPUTE0], w, n);
+}
+
 /* Wet entering: only what this cursor owes. It is counted at its bound, once
  * and for all, so that where segments close depends on the parts alone. */
 static void enter_words(struct walk *k, int q) {
@@ -206,13 +243,48 @@ INLINE void enter(struct walk *k, int q, const bool wet) {
     return;
   l->entered = true;
   l->words = l->run = k->enter;
-  if (wet)
+  if (wet) {
     enter_words(k, q);
+    if (q == RIG_COMPUTE0)
+      change_words(k);
+  }
+}
+
+/* Whether launches of its GPU need no membar between them: seen with V4. */
+static bool chains_bare(const struct rig_launch *x) {
+  return ((const struct launch *)x->launch)->descriptor.version == QMD_V4;
+}
+
+/* Completes the held launch's descriptor: it starts the one at `next`, or is
+ * the last of its chain and then may release the value. The next one reads
+ * what this one wrote by invalidating its caches; anybody else by the membar
+ * of the last one. */
+static void write_held(struct walk *k, uint64_t next, bool releases) {
+  struct held *h = &k->held;
+  h->args.next = next;
+  h->args.membar =
+      next != 0 && chains_bare(h->launch) ? QMD_MEMBAR_NONE : QMD_MEMBAR_SYSTEM;
+  if (releases)
+    h->args.release = (struct qmd_release){.size = QMD_TWO_WORDS,
+                                           .addr = k->rings->word_gpu,
+                                           .payload = k->plan->to.v};
+  launch_write_descriptor(h->launch, &h->args, h->at);
+}
+
+/* No launch is chained to the held one. */
+INLINE void end_chain(struct walk *k, const bool wet) {
+  if (k->held.launch == NULL)
+    return;
+  if (wet)
+    write_held(k, 0, false);
+  k->held.launch = NULL;
 }
 
 /* Holds the channel until its parts so far have completed, and says so. */
 INLINE void settle_channel(struct walk *k, int q, const bool wet) {
   struct lane *l = &k->lane[q];
+  if (q == RIG_COMPUTE0)
+    end_chain(k, wet);
   PUT(k, q, ABI_RELEASE_WORDS, wet,
       abi_release(w, k->rings->join_gpu[q], tag(k, l->last)));
   l->signalled = l->last;
@@ -239,6 +311,8 @@ INLINE void join(struct walk *k, int q, size_t index1, const bool wet) {
   struct lane *l = &k->lane[q];
   if (index1 <= l->seen)
     return;
+  if (q == RIG_COMPUTE0)
+    end_chain(k, wet);
   PUT(k, q, ABI_ACQUIRE_WORDS, wet,
       abi_acquire(w, k->rings->join_gpu[q ^ OTHER], tag(k, index1)));
   l->seen = index1;
@@ -350,6 +424,36 @@ INLINE void engine(struct walk *k, const struct rig_part *p, const bool wet) {
     copy(k, &p->copy);
 }
 
+/* A launch's words, if it is not chained. */
+INLINE void start(struct walk *k, uint64_t descriptor, const bool wet) {
+  struct lane *l = &k->lane[RIG_COMPUTE0];
+  if (l->busy == FOREIGN)
+    settle_channel(k, RIG_COMPUTE0, wet);
+  else if (l->busy == ENGINE)
+    PUT(k, RIG_COMPUTE0, ABI_WAIT_FOR_IDLE_WORDS, wet, abi_wait_for_idle(w));
+  PUT(k, RIG_COMPUTE0, ABI_SCHEDULE_WORDS, wet, abi_schedule(w, descriptor));
+  l->busy = ENGINE;
+}
+
+INLINE void launch(struct walk *k, const struct rig_launch *x, const bool wet) {
+  const struct ring_launches *ring = NULL;
+  uint64_t offset = k->launch * LAUNCH_UNIT, at = 0;
+  k->launch = piece_sum(k->launch, launch_units(x));
+  if (wet) {
+    ring = &k->rings->newest->launches;
+    at = ring->gpu + offset;
+  }
+  if (k->held.launch == NULL)
+    start(k, at, wet);
+  else if (wet)
+    write_held(k, at, false);
+  k->held.launch = x;
+  if (wet) {
+    k->held.at = ring->at + offset;
+    launch_write_bank(k->s, x, &k->rings->gpu, k->held.at, at, &k->held.args);
+  }
+}
+
 INLINE void part(struct walk *k, size_t i, const bool wet) {
   const struct rig_part *p = &k->s->parts[i];
   int q = p->queue;
@@ -359,6 +463,8 @@ INLINE void part(struct walk *k, size_t i, const bool wet) {
     join(k, q, joined(k->s, p), wet);
   if (p->kind == RIG_WORDS)
     words(k, q, &p->words, wet);
+  else if (p->kind == RIG_LAUNCH)
+    launch(k, &p->launch, wet);
   else
     engine(k, p, wet);
   l->last = i + 1;
@@ -369,7 +475,7 @@ INLINE void part(struct walk *k, size_t i, const bool wet) {
 static uint64_t enter_bound(const struct rig_submission *s) {
   size_t waits = s->nwaits < RING_MOST_WAITS ? s->nwaits : RING_MOST_WAITS;
   return SETUP_WORDS + ABI_ACQUIRE_WORDS * (1 + (uint64_t)waits) +
-         ABI_RELEASE_WORDS;
+         ABI_RELEASE_WORDS + CHANGE_WORDS;
 }
 
 static bool joins(const struct rig_submission *s) {
@@ -398,8 +504,13 @@ void ring_need(const struct rig_submission *s, struct ring_need *need) {
     need->words[q] = l->words + END_WORDS;
   }
   need->waits = s->nwaits > 0;
-  if (s->nparts > 0)
-    need->last = s->parts[s->nparts - 1].queue;
+  need->launch = k.launch;
+  if (s->nparts > 0) {
+    const struct rig_part *last = &s->parts[s->nparts - 1];
+    need->last = last->queue;
+    need->launch_releases = last->kind == RIG_LAUNCH && s->times == NULL &&
+                            need->used == 1u << RIG_COMPUTE0;
+  }
 }
 
 /* The wet end: every segment is closed, and all that was reserved is used. */
@@ -420,6 +531,7 @@ void ring_encode(const struct rings *r, const struct rig_submission *s,
   struct walk k = {.s = s,
                    .enter = need->enter,
                    .joins = need->joins,
+                   .launch = p->launch,
                    .rings = r,
                    .plan = p};
   for (int q = 0; q < QUEUES; q++) {
@@ -439,9 +551,12 @@ void ring_encode(const struct rings *r, const struct rig_submission *s,
     join(&k, q, k.lane[other].last, true);
     finish(&k, other);
   }
-  if (q == RIG_COMPUTE0 || k.lane[q].busy == FOREIGN)
+  if (p->launch_releases)
+    write_held(&k, 0, true);
+  else if (q == RIG_COMPUTE0 || k.lane[q].busy == FOREIGN) {
+    end_chain(&k, true);
     PUT(&k, q, ABI_RELEASE_WORDS, true, abi_release(w, r->word_gpu, p->to.v));
-  else
+  } else
     PUT(&k, q, ABI_COPY_RELEASE_WORDS, true,
         abi_copy_release(w, r->word_gpu, p->to.v));
   finish(&k, q);

@@ -43,6 +43,7 @@ def core_variant(name, copts):
             "//core/abi",
             "//core/api",
             "//core/lock_order",
+            "//core/qmd",
             "//paths:call",
             "//paths:path",
             "//third_party/ck",

@@ -48,6 +48,7 @@ def coop_world(name, copts = []):
             "//core/abi",
             "//core/api",
             "//core/lock_order",
+            "//core/qmd",
             "//stress:replay",
             "//third_party/ck",
             "@urcu//:bp",

@@ -31,6 +31,7 @@
 #include "rings/shared.h"
 
 #include "stress/relacy/io.h"
+#include "stress/relacy/rcu.h"
 
 #include "rings/rings.h"
 

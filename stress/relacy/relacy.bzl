@@ -20,6 +20,7 @@ def relacy_test(name, set_up, args, plant = None, finds = None):
         srcs = [
             "core.cpp",
             "io.h",
+            "rcu.h",
         ],
         args = args + (["--expect", "'%s'" % finds] if finds else []),
         # The .c files are C17: designated initializers are C++20's as well,
