@@ -12,6 +12,7 @@
  */
 #include "core/abi/rm.h"
 #include "growth/channels.h"
+#include "growth/launches.h"
 #include "paths/path.h"
 #include "rings/rings.h"
 
@@ -24,9 +25,11 @@ struct device_sizes {
   uint32_t start_entries; /* a multiple of entries */
   uint32_t start_units;
   uint64_t start_joins;
+  uint32_t launch_bytes; /* of the launch ring; 0: none */
+  uint32_t start_launch;
 };
 
-/* 262,144 entries, 1 MiB, 32,768 values, counts from 0. */
+/* 262,144 entries, 1 MiB twice, 32,768 values, counts from 0. */
 void device_sizes_init(struct device_sizes *);
 
 /* rig_nv_make with rings of these sizes. */
@@ -63,6 +66,7 @@ struct rig_nv {
   struct rig_facts facts;
   char arch[16];
   struct channels channels;
+  struct rig_nv_memory launches;  /* the launch ring */
   struct rig_nv_memory joins;     /* a Pinned page: the two join words */
   struct rig_nv_memory word_map;  /* of the caller's array, or none */
   struct rig_nv_region *own_word; /* or NULL; freed by its holder or release */

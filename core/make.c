@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/lock_order/lock_order.h"
 #include "paths/call.h"
+#include "rings/launch.h"
 #include "rings/rcu.h"
 
 enum {
@@ -33,8 +34,10 @@ void rig_nv_options_init(struct rig_nv_options *o) {
 }
 
 void device_sizes_init(struct device_sizes *s) {
-  *s = (struct device_sizes){
-      .entries = 262144, .segment_bytes = 1 << 20, .in_flight = 32768};
+  *s = (struct device_sizes){.entries = 262144,
+                             .segment_bytes = 1 << 20,
+                             .launch_bytes = 1 << 20,
+                             .in_flight = 32768};
 }
 
 static int place_known(const char *what, int place) {
@@ -188,7 +191,7 @@ static int make_joins(struct rig_nv *d, uint64_t start) {
 }
 
 static int make_rings(struct rig_nv *d, const struct device_sizes *s,
-                      uint64_t start) {
+                      int launch_at, uint64_t start) {
   struct mark *marks =
       device_host_alloc(&d->host, LINE, s->in_flight * sizeof *marks);
   if (marks == NULL)
@@ -197,15 +200,21 @@ static int make_rings(struct rig_nv *d, const struct device_sizes *s,
                      .joins = s->start_joins,
                      .entries = {s->start_entries, s->start_entries},
                      .units = {s->start_units, s->start_units},
+                     .launch = s->start_launch,
                      .released_by = NOBODY,
                      .freed_entries = {s->start_entries, s->start_entries},
                      .freed_units = {s->start_units, s->start_units},
+                     .freed_launch = s->start_launch,
                      .owes = (1u << QUEUES) - 1};
   rings_init(&d->rings, marks, s->in_flight, &c);
   d->rings.newest = &d->generation;
   d->rings.doorbell = d->path->doorbell;
   d->rings.flush = d->flush.word = d->path->flush;
   struct channels_sizes sizes = {s->entries, s->segment_bytes};
+  int e = launches_make(d->path, s->launch_bytes, launch_at, &d->launches,
+                        &d->generation.launches);
+  if (e != 0)
+    return e;
   return channels_make(d->path, d->layout, &sizes, &d->channels,
                        d->generation.channel);
 }
@@ -231,6 +240,7 @@ static int unmake(struct rig_nv *d, int e) {
   bool fault = false, gone = channels_end(d->path, &d->channels, &stays);
   if (gone)
     fault |= channels_free_memory(d->path, &d->channels) != 0;
+  fault |= path_free(d->path, &d->launches) != 0;
   if (d->own_word)
     fault |= region_end(d->own_word) != 0;
   fault |= path_free(d->path, &d->word_map) != 0;
@@ -257,7 +267,7 @@ static int make_all(struct rig_nv *d, const struct rig_nv_options *o,
   if (e == 0)
     e = make_joins(d, s->start_joins);
   if (e == 0)
-    e = make_rings(d, s, start);
+    e = make_rings(d, s, o->launch_at, start);
   if (e == 0)
     e = start_channels(d, o->boost);
   return e;
@@ -273,6 +283,8 @@ static bool power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 static int check_sizes(const struct device_sizes *s) {
   if (!power_of_two(s->entries) || s->entries < 2 ||
       !power_of_two(s->segment_bytes) || s->segment_bytes < RING_UNIT ||
+      (s->launch_bytes != 0 &&
+       (!power_of_two(s->launch_bytes) || s->launch_bytes < LAUNCH_UNIT)) ||
       !power_of_two(s->in_flight) || s->in_flight < 2 ||
       s->start_entries % s->entries != 0)
     return why(RIG_NV_INVALID, "make: sizes of rings that no device has");

@@ -97,10 +97,15 @@ static void test_failing_calls(void **state) {
         f.answer = answers[i].answer;
         int e = rig_nv_make(&f.path, NULL, &d);
         f.fail_at = 0;
+        bool fell_back = e == 0 && f.failed != NULL;
+        if (fell_back) /* no room behind the BAR for the launch ring */
+          assert_int_equal(answers[i].answer, RIG_NV_LACKING);
         if (e == 0) {
-          assert_true(n > 15);
+          assert_true(fell_back || n > 15);
           end(d);
           close_path(model);
+          if (fell_back)
+            continue;
           break;
         }
         if (e != -answers[i].error || strstr(rig_nv_why(), f.failed) == NULL)

@@ -270,6 +270,7 @@ static void clean(struct bed *b) {
     fail_msg("clean: %s", reply.text);
   assert_int_equal(channels_free_memory(b->model, &d->channels), 0);
   assert_int_equal(path_free(b->model, &d->joins), 0);
+  assert_int_equal(path_free(b->model, &d->launches), 0);
 }
 
 /* The n-th call of a stop fails. Memory stays while a channel that names it
@@ -281,7 +282,8 @@ static bool failing_stop(int personality, unsigned n) {
   begin(&b, personality);
   struct rig_nv_region *r = alloc(b.d, RIG_DEVICE);
   struct rig_nv_memory all[] = {b.d->channels.block, b.d->channels.notifier[0],
-                                b.d->channels.notifier[1], b.d->joins};
+                                b.d->channels.notifier[1], b.d->joins,
+                                b.d->launches};
   model_stall(b.model, true);
   uint64_t v = submit_nothing(b.d);
   b.f.fail_at = b.f.calls + n;

@@ -39,7 +39,7 @@ static int give_back(struct rig_nv *d) {
   int fault = 0, e = channels_free_memory(d->path, &d->channels);
   if (e != 0)
     fault = e;
-  struct rig_nv_memory *all[] = {&d->joins, &d->word_map};
+  struct rig_nv_memory *all[] = {&d->joins, &d->word_map, &d->launches};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
     e = path_free(d->path, all[i]);
     if (e != 0)
