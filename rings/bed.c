@@ -12,7 +12,7 @@
 
 #include "rings/bed.h"
 
-const struct sizes usual = {64, 64, 8, 0, 0, 0, 0};
+const struct sizes usual = {64, 64, 8, 0, 0, 0, 0, 64, 0};
 
 const uint32_t foreign[4] = {0x4000, 0x10 << 10, 0x5000, 0x10 << 10};
 
@@ -37,10 +37,17 @@ struct bed *bed_make(const struct sizes *z) {
                               .gp_put = &b->gp_put[q],
                               .token = 0x70u + (uint32_t)q};
   }
+  b->launches = aligned_alloc(256, ((size_t)z->launches + 1) * 256);
+  assert_non_null(b->launches);
+  memset(b->launches, 0xee, (size_t)z->launches * 256);
+  b->generation.launches = (struct ring_launches){
+      .at = b->launches, .gpu = LAUNCHES, .units = z->launches};
   struct cursor c = {.v = z->v,
                      .joins = z->joins,
                      .entries = {z->start_entries, z->start_entries},
                      .units = {z->start_units, z->start_units},
+                     .launch = z->start_launch,
+                     .freed_launch = z->start_launch,
                      .released_by = NOBODY,
                      .freed_entries = {z->start_entries, z->start_entries},
                      .freed_units = {z->start_units, z->start_units},
@@ -66,6 +73,7 @@ void bed_free(struct bed *b) {
     free(b->entries[q]);
     free(b->segments[q]);
   }
+  free(b->launches);
   free(b->rings.marks.at);
   free(b);
 }
@@ -97,6 +105,24 @@ static size_t say_operation(struct bed *b, const uint32_t *w) {
   case 0x200220a8:
     say(b, " shared(%" PRIx64 ")", riap(w + 1));
     return 3;
+  case 0x200221e4: /* SET_SHADER_LOCAL_MEMORY_A .. */
+    if (w[3] != 0x200320b9 || w[6] != 0xff)
+      return 0;
+    say(b, " local-memory(%" PRIx64 ",%" PRIx64 ")", riap(w + 1), riap(w + 4));
+    return 7;
+  case 0x200125a6: /* INVALIDATE_SHADER_CACHES_NO_WFI */
+    if (w[1] != 0x1011)
+      return 0;
+    say(b, " invalidate");
+    return 2;
+  case 0x20012044: /* WAIT_FOR_IDLE */
+    say(b, " idle");
+    return 2;
+  case 0x200120ad: /* SEND_PCAS_A, SEND_SIGNALING_PCAS2_B */
+    if (w[2] != 0x200120b0 || w[3] != 9)
+      return 0;
+    say(b, " launch(%x)", (w[1] << 8) - LAUNCHES);
+    return 4;
   case 0x20050017: /* SEM_ADDR_LO .. SEM_EXECUTE */
     say(b, " %s(%" PRIx64 ",%" PRIu64 ")",
         w[5] == 0x01001003   ? "acquire"

@@ -10,7 +10,8 @@
 
 enum {
   WORD = 0x1000,
-  JOIN = 0x2000, /* COMPUTE's; COPY's is 0x2040 */
+  JOIN = 0x2000,      /* COMPUTE's; COPY's is 0x2040 */
+  LAUNCHES = 0x30000, /* the launch ring */
   COMPUTE = RIG_COMPUTE0,
   COPY = RIG_COPY0,
   TRACE = 8192
@@ -22,6 +23,7 @@ struct bed {
   uint64_t word;
   uint32_t *entries[QUEUES];
   unsigned char *segments[QUEUES];
+  unsigned char *launches;
   uint32_t gp_put[QUEUES], doorbell, seen[QUEUES];
   char trace[TRACE];
 };
@@ -29,6 +31,7 @@ struct bed {
 struct sizes {
   uint32_t entries, units, marks, start_entries, start_units;
   uint64_t v, joins;
+  uint32_t launches, start_launch; /* units of the launch ring; 0: none */
 };
 
 /* Two words of memory, low first. */

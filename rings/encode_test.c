@@ -459,7 +459,7 @@ static const struct {
 static void test_long_segments(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof longs / sizeof longs[0]; i++) {
-    struct sizes z = {64, 1 << 18, 8, 0, 0, 0, 0};
+    struct sizes z = {64, 1 << 18, 8, 0, 0, 0, 0, 0, 0};
     struct bed *b = bed_make(&z);
     struct rig_submission s = {.parts = longs[i].parts,
                                .nparts = longs[i].nparts};

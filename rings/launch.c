@@ -13,7 +13,7 @@ enum {
   WINDOW = 2048
 };
 
-_Static_assert(WINDOW >= LIMITS_PARAMS_OFFSET && WINDOW % LINE == 0,
+_Static_assert((int)WINDOW >= (int)LIMITS_PARAMS_OFFSET && WINDOW % LINE == 0,
                "the driver's part lies in the first window");
 
 static const struct launch *function(const struct rig_launch *x) {

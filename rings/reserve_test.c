@@ -153,7 +153,7 @@ static void test_in_flight(void **state) {
 /* What fits an empty ring once fits it from every position. */
 static void test_every_position(void **state) {
   (void)state;
-  struct sizes z = {8, 16, 4, 0, 0, 0, 0};
+  struct sizes z = {8, 16, 4, 0, 0, 0, 0, 0, 0};
   for (uint32_t at = 0; at < 2 * z.units; at++) {
     for (uint32_t copies = 0; copies < 30; copies++) {
       struct rig_part parts[30];
@@ -195,7 +195,7 @@ static void test_no_overrun(void **state) {
                     (uint32_t)-(5 * ENTRIES),
                     UINT32_MAX - 100,
                     UINT64_MAX - 500,
-                    UINT64_MAX - 50};
+                    UINT64_MAX - 50, 0, 0};
   struct bed *b = bed_make(&z);
   uint64_t unit_owner[QUEUES][UNITS], entry_owner[QUEUES][ENTRIES], seed = 1;
   uint64_t fits = 0, later = 0;
