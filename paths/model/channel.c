@@ -122,6 +122,7 @@ void model_channel_end(struct model *m, struct model_channel *c) {
   if (model_below(m, 2))
     while (c->nstores)
       (void)!model_store_land(m, c);
+  model_launches_end(m, c);
   c->nstores = c->nwork = c->nfetched = 0;
   c->releasing = c->held = false;
   c->words = c->count = 0;

@@ -131,7 +131,7 @@ static bool sm_errors_locked(struct model *m, uint32_t debugger, void *p,
                         "%s: %llu SMs from SM %llu, of %llu", call,
                         (unsigned long long)n, (unsigned long long)first,
                         (unsigned long long)sms);
-  /* No launch runs, so no SM has an error. */
+  /* What a launch does wrong is an MMU fault or refused: no SM has an error. */
   memset((char *)p + m->layout->sm_errors.sm_0.at, 0,
          n * m->layout->sm_errors.stride);
   set(p, bytes, m->layout->sm_errors.mmu_fault_info, 0, 0);

@@ -2,7 +2,8 @@
 /*
  * The engine: one thread that runs every channel in turns. What hardware is
  * free to choose the seed chooses: which channel steps, for how many words,
- * whether its copies move and its stores land, and when GP_PUT is looked at.
+ * whether its copies move, its launches go on and its stores land, and when
+ * GP_PUT is looked at.
  */
 #include <ck_pr.h>
 #include <sched.h>
@@ -55,6 +56,8 @@ static bool turn(struct model *m, struct model_channel *c) {
     if (model_below(m, 4))
       model_copy_piece(m, c);
   }
+  if (!c->dead)
+    worked |= model_launch_turn(m, c);
   if (c->dead || !c->scheduled)
     return worked;
   unsigned words = model_below(m, MOST_WORDS);

@@ -55,19 +55,32 @@ enum model_step model_fault_mmu(struct model *m, struct model_channel *c,
   return STEP_FAULT;
 }
 
+static void report(struct model *m, const struct model_channel *c,
+                   const char *fmt, va_list args) {
+  char text[700];
+  if (m->reported)
+    return;
+  vsnprintf(text, sizeof text, fmt, args);
+  snprintf(m->report, sizeof m->report, "channel error: %s (channel 0x%x)",
+           text, c->handle);
+  ck_pr_fence_release();             /* the text, before the flag: check */
+  ck_pr_store_uint(&m->reported, 1); /* pairs with check's load */
+}
+
+void model_report(struct model *m, const struct model_channel *c,
+                  const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  report(m, c, fmt, args);
+  va_end(args);
+}
+
 enum model_step model_stray(struct model *m, struct model_channel *c,
                             const char *fmt, ...) {
-  if (!m->reported) {
-    char text[700];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    snprintf(m->report, sizeof m->report, "channel error: %s (channel 0x%x)",
-             text, c->handle);
-    ck_pr_fence_release();             /* the text, before the flag: check */
-    ck_pr_store_uint(&m->reported, 1); /* pairs with check's load */
-  }
+  va_list args;
+  va_start(args, fmt);
+  report(m, c, fmt, args);
+  va_end(args);
   stop_group(m, c->group, ERROR_PBDMA);
   return STEP_FAULT;
 }

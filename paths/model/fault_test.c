@@ -20,8 +20,9 @@ enum { MOST = 20 };
 
 /* Words of a case. WORD, DATA, END and GAP in place of a low address stand for
  * a word's, the data's, and the first bytes past it. The address's high word
- * follows or precedes it, and is 0x60 for all of them. */
-enum { WORD = 0x7fff0000, DATA, LAST, END, GAP, ODD };
+ * follows or precedes it, and is 0x60 for all of them. PCAS_END is END as
+ * SEND_PCAS_A has it. */
+enum { WORD = 0x7fff0000, DATA, LAST, END, GAP, ODD, PCAS_END };
 
 static uint64_t address(const struct bench *b, uint32_t what) {
   const uint64_t end = bench_data_at(b, BENCH_DATA_BYTES);
@@ -85,12 +86,22 @@ static const struct {
      "SET_OBJECT 0xc8b5 on subchannel 3, not 4", W(0x20016000, 0xc8b5)},
     {"object's engine bits", 0, 32, 0, 0, "SET_OBJECT 0x1cbc0",
      W(0x20012000, 0x1cbc0)},
-    {"launches", 0, 32, 0, 0,
-     "SEND_SIGNALING_PCAS2_B 0x9: launches are not modelled",
+    {"launch of no descriptor", 0, 32, 0, 0,
+     "SEND_SIGNALING_PCAS2_B 0x9: nothing set SEND_PCAS_A",
      W(0x20012000, 0xcbc0, 0x200120b0, 9)},
-    {"launch's descriptor", 0, 32, 0, 0,
-     "SEND_PCAS_A 0x1000: launches are not modelled",
-     W(0x20012000, 0xcbc0, 0x200120ad, 0x1000)},
+    {"schedule with no prefetch", 0, 32, 0, 0,
+     "SEND_SIGNALING_PCAS2_B 0x2: not PREFETCH_SCHEDULE",
+     W(0x20012000, 0xcbc0, 0x200120ad, 0x1000, 0x200120b0, 2)},
+    {"schedule of a part", 0, 32, 0, 0,
+     "SEND_SIGNALING_PCAS2_B 0x109: not PREFETCH_SCHEDULE",
+     W(0x20012000, 0xcbc0, 0x200120ad, 0x1000, 0x200120b0, 0x109)},
+    {"schedule by a queue", 0, 32, 0, 0, "SEND_PCAS_B 0x1: not modelled",
+     W(0x20012000, 0xcbc0, 0x200120ae, 1)},
+    {"schedule by the older method", 0, 32, 0, 0,
+     "SEND_SIGNALING_PCAS_B 0x3: not modelled",
+     W(0x20012000, 0xcbc0, 0x200120af, 3)},
+    {"descriptor nowhere", 0, 31, END, 0, "",
+     W(0x20012000, 0xcbc0, 0x200120ad, PCAS_END, 0x200120b0, 9)},
     {"argument bits", 1, 32, 0, 0,
      "method 0x60 (SEM_ADDR_HI) of class 0xc86f: bits 0x2000000 of 0x2000000",
      W(0x20010018, 0x2000000)},
@@ -162,8 +173,9 @@ static size_t resolve(const struct bench *b, const uint32_t *from,
   if (n && from[n - 1] >> 29 == 1 && n < MOST && n % 2)
     n++; /* a header's argument of 0 */
   for (size_t i = 0; i < n; i++)
-    to[i] = from[i] >= WORD && from[i] <= ODD ? (uint32_t)address(b, from[i])
-                                              : from[i];
+    to[i] = from[i] == PCAS_END ? (uint32_t)(address(b, END) >> 8)
+            : from[i] >= WORD && from[i] <= ODD ? (uint32_t)address(b, from[i])
+                                                : from[i];
   return n;
 }
 

@@ -21,9 +21,8 @@ static uint64_t field(uint64_t x, unsigned at, unsigned bits) {
 
 static uint64_t filled(uint8_t byte) { return byte * (UINT64_MAX / 255); }
 
-/* Overwrites the n bytes at `at` where they lie in the driver's block. */
-static void overwrite(struct model *m, struct model_channel *c, uint64_t at,
-                      uint64_t n) {
+void model_overwrite(struct model *m, struct model_channel *c, uint64_t at,
+                     uint64_t n) {
   const struct model_memory *b = c->names[NAME_BUFFER];
   struct model_twin t;
   if (!m->options.poisons || !b || at < b->address || n > b->bytes ||
@@ -83,7 +82,7 @@ static enum model_step read_entry(struct model *m, struct model_channel *c) {
     return model_stray(m, c, "ring entry %u, 0x%llx, %s", c->get, (ull)e, why);
   c->fetched[(c->first + c->nfetched++) % FETCHED] = e;
   c->get = (c->get + 1) & (c->entries - 1);
-  overwrite(m, c, at, GP_ENTRY_BYTES);
+  model_overwrite(m, c, at, GP_ENTRY_BYTES);
   store_get(c);
   return STEP_DONE;
 }
@@ -230,7 +229,7 @@ static enum model_step read_word(struct model *m, struct model_channel *c) {
   if (!p || n < 4)
     return model_fault_mmu(m, c, c->at, FAULT_READ);
   memcpy(&c->word, p, sizeof c->word);
-  overwrite(m, c, c->at, sizeof c->word);
+  model_overwrite(m, c, c->at, sizeof c->word);
   return STEP_DONE;
 }
 

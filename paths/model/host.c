@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * Host methods: semaphores, waits for idle and interrupts. They do not wait
- * for the copy engine unless they say so.
+ * for copies and launches unless they say so.
  */
 #include "paths/model/state.h"
 
@@ -39,8 +39,12 @@ static enum model_step release(struct model *m, struct model_channel *c,
                                uint64_t at, uint64_t payload, uint32_t x) {
   if (x & SEM_SWITCH_TSG)
     return model_stray(m, c, "SEM_EXECUTE 0x%x releases with SWITCH_TSG", x);
-  if (x & SEM_RELEASE_WFI && c->nwork)
-    return STEP_WAIT;
+  if (x & SEM_RELEASE_WFI) {
+    if (model_busy(c))
+      return STEP_WAIT;
+    if (model_launch_flush(m, c) == STEP_FAULT)
+      return STEP_FAULT;
+  }
   if (c->releasing) { /* later methods run after the write */
     c->releasing = c->nstores > 0;
     return c->releasing ? STEP_WAIT : STEP_DONE;
@@ -85,7 +89,7 @@ enum model_step model_host(struct model *m, struct model_channel *c, int i,
   case HOST_SEM_EXECUTE:
     return execute(m, c, x);
   case HOST_WFI:
-    return c->nwork ? STEP_WAIT : STEP_DONE;
+    return model_busy(c) ? STEP_WAIT : STEP_DONE;
   case HOST_INTERRUPT:
     m->interrupts++;
     return STEP_DONE;

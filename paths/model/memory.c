@@ -318,6 +318,11 @@ static bool alloc_locked(struct model *m, int kind, uint64_t n,
   return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
 }
 
+bool model_memory_none(const struct model *m, uint64_t at, uint64_t n) {
+  size_t i = above(m, at);
+  return i == m->nspans || m->spans[i]->at >= at + n;
+}
+
 bool model_alloc(void *ctx, enum rig_memory kind, uint64_t n, unsigned flags,
                  struct rig_nv_memory *out, struct rig_nv_reply *reply) {
   struct model *m = ctx;

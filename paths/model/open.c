@@ -105,9 +105,14 @@ static void count(const struct model *m, struct model_counts *n) {
       .copies = m->copies,
       .interrupts = m->interrupts,
       .words = m->words,
+      .launches = m->launches,
+      .chained = m->chained,
+      .released = m->released,
+      .invalidates = m->invalidates,
+      .locals = m->locals,
   };
   for (const struct model_channel *c = m->channels; c; c = c->next)
-    n->pending += c->nwork + c->nstores;
+    n->pending += c->nwork + c->nlaunches + c->nstores;
   for (int i = RIG_DEVICE; i <= RIG_MAPPED; i++)
     n->used[i] = m->used[i];
   n->viewed = m->viewed;
@@ -119,6 +124,9 @@ static void destroy(struct model *m) {
   model_engine_stop(m);
   model_objects_close(m);
   model_memories_close(m);
+  model_bindings_close(m);
+  for (int i = 0; i < CACHES; i++)
+    model_cache_drop(m, (enum model_cache)i);
   model_post_free(m->post);
   rig_nv_lock_fini(&m->lock);
   free(m);

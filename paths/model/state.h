@@ -24,8 +24,10 @@
 
 #include "core/abi/rm.h"
 #include "core/lock_order/lock_order.h"
+#include "paths/model/descriptor.h"
 #include "paths/model/methods.h"
 #include "paths/model/model.h"
+#include "paths/model/pages.h"
 
 #define MODEL_PAGE UINT64_C(4096)
 #define MODEL_LOW UINT64_C(0x6000000000)  /* Pinned, Mapped and host memory */
@@ -118,6 +120,44 @@ struct model_work {
   bool posted;
 };
 
+/* A launch: launch.c draws its life. */
+enum model_life { LAUNCH_SCHEDULED, LAUNCH_READ, LAUNCH_RAN, LAUNCH_LANDING };
+
+struct model_launch {
+  struct model_launch *next;  /* of the channel */
+  struct model_launch *after; /* starts once this one's blocks completed */
+  struct model *m;
+  struct model_channel *c;
+  enum model_life life;
+  bool ahead; /* its descriptor may be read before `after` ended */
+  uint64_t at;
+  struct model_qmd q;
+  uint8_t *bank[QV_BANKS]; /* once it was read */
+  struct rig_nv_model_launch shown;
+  struct model_pages written;
+  bool faulted; /* the kernel touched `address` */
+  uint64_t address;
+  uint32_t access;
+};
+
+/* A kernel bound to code. */
+struct model_binding {
+  struct model_binding *next;
+  uint64_t code;
+  uint32_t params_offset;
+  rig_nv_model_kernel *fn;
+  void *ctx;
+};
+
+/* What the GPU holds of memory. */
+enum model_cache { CACHE_CODE, CACHE_CONSTANTS, CACHES };
+
+struct model_cached {
+  struct model_cached *next;
+  uint64_t at, n;
+  uint8_t bytes[];
+};
+
 /* The memories that a channel names. */
 enum { NAME_NOTIFIER, NAME_USERD, NAME_RING, NAME_BUFFER, NAMES };
 
@@ -145,6 +185,10 @@ struct model_channel {
   unsigned nwork;
   struct model_store stores[STORES];
   unsigned nstores;
+  /* Launches yet to end, and what ended ones wrote that no membar followed. */
+  struct model_launch *launches;
+  unsigned nlaunches;
+  struct model_pages late;
   uint32_t word; /* the segment's next, and whether it waits, read already */
   bool held;
   bool releasing; /* held by a host release whose store has yet to land */
@@ -184,6 +228,9 @@ struct model {
   uint64_t random;
   uint64_t piece; /* bytes that this turn may still move */
   uint64_t copies, interrupts, words;
+  uint64_t launches, chained, released, invalidates, locals;
+  struct model_binding *bindings;
+  struct model_cached *cached[CACHES];
 
   struct model_fault faults[FAULTS];
   unsigned nfaults;
@@ -210,6 +257,8 @@ struct model_twin model_twin_of(const struct model_memory *, uint64_t at);
 struct model_memory *model_memory_of(struct model *, uint32_t handle);
 /* The memory that holds the n bytes at GPU address `at`, or NULL. */
 struct model_memory *model_memory_at(struct model *, uint64_t at, uint64_t n);
+/* Whether no memory lies in the n bytes from `at` on. */
+bool model_memory_none(const struct model *, uint64_t at, uint64_t n);
 bool model_alloc(void *ctx, enum rig_memory, uint64_t n, unsigned flags,
                  struct rig_nv_memory *, struct rig_nv_reply *);
 bool model_map_host(void *ctx, void *p, uint64_t n, enum rig_mapping *,
@@ -290,6 +339,9 @@ enum model_step { STEP_DONE, STEP_WAIT, STEP_FAULT };
 
 /* fetch.c: runs the next word of the channel. */
 enum model_step model_fetch(struct model *, struct model_channel *);
+/* Overwrites the n bytes at `at` where they lie in the driver's block. */
+void model_overwrite(struct model *, struct model_channel *, uint64_t at,
+                     uint64_t n);
 /* host.c, compute.c, copy.c: method i of the kind, with its argument. */
 enum model_step model_host(struct model *, struct model_channel *, int i,
                            uint32_t x);
@@ -309,11 +361,56 @@ bool model_store_land(struct model *, struct model_channel *);
 uint64_t model_timer(void);
 bool model_word_load(struct model *, uint64_t at, bool wide, uint64_t *x);
 
+/* launch.c: launches of the compute engine. */
+enum model_step model_launch_schedule(struct model *, struct model_channel *,
+                                      uint64_t at);
+/* A step of one of the channel's launches; whether it has any. */
+bool model_launch_turn(struct model *, struct model_channel *);
+/* Stops the launch's group, with a report that begins with its address. For
+ * nowhere: a field that holds `at`, of which `bad` is no memory's. */
+enum model_step model_launch_stray(struct model_launch *, const char *text);
+enum model_step model_launch_nowhere(struct model_launch *, const char *field,
+                                     uint64_t at, uint64_t bad,
+                                     uint32_t access);
+/* Whether the channel's engines have work. */
+bool model_busy(const struct model_channel *);
+/* Lands what ended launches wrote. */
+enum model_step model_launch_flush(struct model *, struct model_channel *);
+/* Forgets the channel's launches. */
+void model_launches_end(struct model *, struct model_channel *);
+
+/* ready.c: reads the descriptor; its banks, those that were not read before;
+ * finds the rest of what the launch starts with, and local memory alone. */
+enum model_step model_launch_read(struct model_launch *);
+enum model_step model_launch_banks(struct model_launch *);
+enum model_step model_launch_ready(struct model_launch *);
+enum model_step model_launch_local(struct model_launch *);
+
+/* kernel.c: the n bytes at `at` as the channel's launches see them; false with
+ * the first address that no memory has. */
+bool model_kernel_read(struct model *, const struct model_channel *,
+                       uint64_t at, void *, uint64_t n, uint64_t *bad);
+/* Calls the kernel that is bound to the launch's code. */
+enum model_step model_kernel_run(struct model_launch *);
+void model_bindings_close(struct model *);
+
+/* cache.c: fetches the n bytes at p, which `at` holds, through the cache.
+ * FAULT, the channel's group stopped and `what` reported, where the cache
+ * holds other ones that were there before. */
+enum model_step model_cache_fetch(struct model *, struct model_channel *,
+                                  enum model_cache, uint64_t at,
+                                  const uint8_t *p, uint64_t n,
+                                  const char *what);
+void model_cache_drop(struct model *, enum model_cache);
+
 /* fault.c: stop the channel's group. */
 enum model_step model_fault_mmu(struct model *, struct model_channel *,
                                 uint64_t address, uint32_t access);
 enum model_step model_stray(struct model *, struct model_channel *,
                             const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* What the path's check reports with the fault that follows. */
+void model_report(struct model *, const struct model_channel *, const char *fmt,
+                  ...) __attribute__((format(printf, 3, 4)));
 
 #endif
