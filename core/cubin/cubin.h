@@ -63,6 +63,7 @@ struct cubin_kernel {
   const char *name; /* in the file's bytes */
   struct cubin_part code;
   uint32_t registers, stack_bytes;
+  uint32_t barriers; /* named ones and __syncthreads's; 0 of none */
   /* The size of the kernel's section of shared memory. From sm_90 on, nvcc 13.0
    * counts the 1 KiB there that CUDA reserves at its start; before, not. */
   uint64_t shared_bytes;

@@ -13,14 +13,15 @@ struct header {
   uint8_t format, attribute;
   uint16_t value;
 };
-enum { EIFMT_SVAL = 4 };
+enum { EIFMT_BVAL = 2, EIFMT_SVAL = 4 };
 enum {
-  EIATTR_PARAM_CBANK = 0x0a, /* of INFO.NAME: symbol, offset and bytes */
+  EIATTR_NUM_BARRIERS = 0x4c, /* of INFO.NAME, a byte in the header */
+  EIATTR_PARAM_CBANK = 0x0a,  /* of INFO.NAME: symbol, offset and bytes */
   EIATTR_MIN_STACK_SIZE = 0x12,
   EIATTR_REGCOUNT = 0x2f
 };
 
-/* What those three have. */
+/* What the others have. */
 struct payload {
   uint32_t symbol, value;
 };
@@ -165,6 +166,10 @@ static void take_info(const struct cubin *c, const Elf64_Shdr *info,
   struct record record;
   uint64_t at = 0;
   while (next_record(c, info, &at, &record) == 1) {
+    if (own && record.header.format == EIFMT_BVAL &&
+        record.header.attribute == EIATTR_NUM_BARRIERS) {
+      k->barriers = record.header.value & 0xff;
+    }
     if (!needed(&record.header)) {
       continue;
     }
