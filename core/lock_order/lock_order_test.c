@@ -275,7 +275,14 @@ static const struct {
 } inits[] = {
     {"a rank of its own", {"own", -1, 0}, 0, NULL},
     {"no name", {NULL, 1, 0}, -RIG_NV_INVALID, "class name"},
-    {"flags", {"own", 1, 2}, -RIG_NV_INVALID, "\"own\" has unknown flags 0x2"},
+    {"flags",
+     {"own", 1, 64},
+     -RIG_NV_INVALID,
+     "\"own\" has unknown flags 0x40"},
+    {"a context",
+     {"own", 1, RIG_NV_LOCK_CONTEXT},
+     -RIG_NV_INVALID,
+     "\"own\" is a context's"},
 };
 
 static void test_inits(void **state) {
