@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef PATHS_NVIDIA_NVIDIA_H
+#define PATHS_NVIDIA_NVIDIA_H
+/*
+ * nvidia: the path through NVIDIA's kernel driver, its open modules included,
+ * with ioctls on /dev/nvidiactl, /dev/nvidiaN and /dev/nvidia-uvm alone
+ * (rig_nv_path_nvidia of core/api/rig_nv.h).
+ *
+ * A GPU's path is opened once at a time in a process. Its RM frees objects,
+ * its stop answers UNKNOWN, and its driver bounds the GPU's work (hang_ms -1).
+ * Pinned memory is the process's, pinned; its GPU address is not its host
+ * address. The doorbell, and the GPU's timer, are reached through BAR 0.
+ *
+ * The driver maps Mapped memory write-combined, whatever is asked for: a
+ * thread's stores to it may stay in its core until a fence of its own, which
+ * its submissions give, as does each locked instruction. Before another thread
+ * submits, the one that stored fences.
+ *
+ * It reaches another GPU's memory where UVM lets the two be peers, which it is
+ * asked as the second of them opens.
+ *
+ * A free that fails keeps the memory, and its addresses, until the GPU's path
+ * is closed.
+ *
+ * Below is what tests see beside the path. Threads: any.
+ */
+#include "paths/nvidia/os.h"
+#include "paths/path.h"
+
+/* As rig_nv_path_nvidia, on another system. One system at a time serves all
+ * the paths of a process: INVALID for a second one. */
+int nvidia_open(const struct nvidia_os *, const struct rig_nv_nvidia_options *,
+                const struct rig_nv_path **);
+
+/* The version of the kernel driver, such as "580.159.04". */
+const char *nvidia_version(const struct rig_nv_path *);
+
+/* The GPU's timer, in ns: the clock of stamps. Three reads of registers, 1 us
+ * each. */
+uint64_t nvidia_timer(const struct rig_nv_path *);
+#endif
