@@ -44,7 +44,8 @@ struct hand {
   const struct crew_cores *cores;
   const struct crew_job *job;
   struct meeting *meeting;
-  struct histogram *ticks; /* or NULL */
+  enum crew_clock clock;
+  struct crew_ticks *ticks;
   int index;
   uint64_t submissions, laters, begin, end, cpu; /* ns */
 } __attribute__((aligned(LINE)));
@@ -61,18 +62,50 @@ static uint64_t cpu_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/* A value whose stamp a thread has not seen yet. */
+struct sample {
+  bool taken;
+  uint64_t v, begin;
+};
+
+/* Whether there is none to wait for any more. A stamp that was overwritten
+ * says nothing: this thread was stopped, and later values' were not. */
+static bool sampled(struct hand *h, const struct sample *s) {
+  uint64_t shown, released;
+  if (!s->taken)
+    return true;
+  switch (way_stamp(s->v, &shown, &released)) {
+  case GPU_NOT_YET:
+    return false;
+  case GPU_STAMPED:
+    histogram_add(&h->ticks->of[SHOWN], shown - s->begin);
+    histogram_add(&h->ticks->of[RELEASED], released - s->begin);
+    break;
+  case GPU_OVERWRITTEN:
+    break;
+  }
+  return true;
+}
+
+static uint64_t submit_timed(struct hand *h, struct sample *s) {
+  const struct crew_job *j = h->job;
+  uint64_t v, begin = ticks();
+  const uint64_t laters = way_submit(j->way, j->kind, &v);
+  if (h->clock == CLOCK_RETURNED)
+    histogram_add(&h->ticks->of[RETURNED], ticks() - begin);
+  else if (sampled(h, s))
+    *s = (struct sample){.taken = true, .v = v, .begin = begin};
+  return laters;
+}
+
 static void submit_all(struct hand *h) {
   const struct crew_job *j = h->job;
-  uint64_t n = 0, laters = 0, most = j->posts ? j->posts : UINT64_MAX;
-  for (; n < most && ck_pr_load_32(&h->meeting->stop) == 0; n++) {
-    if (!h->ticks) {
-      laters += way_submit(j->way, j->kind);
-      continue;
-    }
-    uint64_t begin = ticks();
-    laters += way_submit(j->way, j->kind);
-    histogram_add(h->ticks, ticks() - begin);
-  }
+  struct sample s = {0};
+  uint64_t n = 0, laters = 0, most = j->posts ? j->posts : UINT64_MAX, v;
+  for (; n < most && ck_pr_load_32(&h->meeting->stop) == 0; n++)
+    laters += h->clock == CLOCK_NONE ? way_submit(j->way, j->kind, &v)
+                                     : submit_timed(h, &s);
+  (void)sampled(h, &s);
   h->submissions = n;
   h->laters = laters;
 }
@@ -89,7 +122,7 @@ static void *work(void *arg) {
   return NULL;
 }
 
-static void gather(const struct hand *h, unsigned n, struct histogram *all,
+static void gather(const struct hand *h, unsigned n, struct crew_ticks *all,
                    struct crew_result *r) {
   uint64_t begin = h[0].begin, end = h[0].end;
   *r = (struct crew_result){.fewest = UINT64_MAX};
@@ -102,8 +135,8 @@ static void gather(const struct hand *h, unsigned n, struct histogram *all,
     r->cpu_ns += h[i].cpu;
     r->fewest = mine < r->fewest ? mine : r->fewest;
     r->most = mine > r->most ? mine : r->most;
-    if (all)
-      histogram_merge(all, h[i].ticks);
+    for (int k = 0; all && k < SPANS; k++)
+      histogram_merge(&all->of[k], &h[i].ticks->of[k]);
   }
   r->ns = end - begin;
 }
@@ -129,10 +162,11 @@ static void conduct(struct meeting *m, const struct crew_job *j,
 }
 
 bool crew_run(const struct crew_cores *cores, const struct crew_job *j,
-              struct histogram *all, struct crew_result *r) {
+              enum crew_clock clock, struct crew_ticks *all,
+              struct crew_result *r) {
   static struct meeting m;
   struct hand *h = aligned_alloc(LINE, j->threads * sizeof *h);
-  struct histogram *ticks_of = calloc(j->threads, sizeof *ticks_of);
+  struct crew_ticks *ticks_of = calloc(j->threads, sizeof *ticks_of);
   pthread_t *thread = calloc(j->threads, sizeof *thread);
   unsigned n = 0;
   memset(&m, 0, sizeof m);
@@ -141,7 +175,8 @@ bool crew_run(const struct crew_cores *cores, const struct crew_job *j,
       h[n] = (struct hand){.cores = cores,
                            .job = j,
                            .meeting = &m,
-                           .ticks = all ? &ticks_of[n] : NULL,
+                           .clock = clock,
+                           .ticks = &ticks_of[n],
                            .index = (int)n};
       if (pthread_create(&thread[n], NULL, work, &h[n]))
         break;

@@ -28,6 +28,20 @@ struct crew_job {
   uint64_t posts; /* each thread's, where above 0 */
 };
 
+/* What is timed, of one submission each, from before its call. */
+enum span {
+  RETURNED, /* until the call returned */
+  SHOWN,    /* until GP_PUT showed it, by whichever thread */
+  RELEASED, /* until the word had it */
+  SPANS
+};
+
+/* Ticks. A thread that follows stamps (way_begin) has one submission on its
+ * mind at a time: it times its next one when it has seen that one's. */
+struct crew_ticks {
+  struct histogram of[SPANS];
+};
+
 struct crew_result {
   uint64_t submissions, laters;
   uint64_t fewest, most; /* of one thread */
@@ -35,10 +49,15 @@ struct crew_result {
 };
 
 void crew_cores_find(struct crew_cores *);
-/* Runs the job. With a histogram, it gets the ticks of each submission, which
- * costs two readings of them each. False: a thread could not be made. */
+enum crew_clock {
+  CLOCK_NONE,
+  CLOCK_RETURNED, /* two readings of the ticks a submission */
+  CLOCK_STAMPS    /* SHOWN and RELEASED, of WAY_POST */
+};
+/* Runs the job, and adds what its clock says to the ticks. False: a thread
+ * could not be made. */
 bool crew_run(const struct crew_cores *, const struct crew_job *,
-              struct histogram *, struct crew_result *);
+              enum crew_clock, struct crew_ticks *, struct crew_result *);
 /* The round trip of one line between two threads, on cores a and b of the list
  * (modulo its length), in ns; the median of 9. Below 0: no two cores. */
 double crew_ping_pong(const struct crew_cores *, int a, int b);

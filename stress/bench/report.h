@@ -2,22 +2,20 @@
 #ifndef STRESS_BENCH_REPORT_H
 #define STRESS_BENCH_REPORT_H
 /*
- * What submit_bench measured, as a table or as JSON. A row is one way, kind,
+ * What submit_bench measured, as tables or as JSON. A row is one way, kind,
  * number of threads and doorbell; a figure of it is the median of its runs.
  */
 #include <stdio.h>
 
+#include "stress/bench/crew.h"
 #include "stress/bench/ways.h"
 
 enum { MOST_RUNS = 99 };
 
 enum figure {
-  NS,   /* wall time over all threads' submissions */
-  CPU,  /* their processor time over their submissions */
-  RATE, /* those a second */
-  P50,  /* of one submission, in a pass of its own that reads the clock */
-  P99,  /* twice for each */
-  P99_9,
+  NS,     /* wall time over all threads' submissions */
+  CPU,    /* their processor time over their submissions */
+  RATE,   /* those a second */
   BELLS,  /* doorbells a submission */
   LATERS, /* answers of RIG_LATER a submission */
   SHARE,  /* of the thread with the fewest, of the one with the most */
@@ -26,12 +24,16 @@ enum figure {
   FIGURES
 };
 
+/* Of a span's times (crew.h), in a pass of its own that reads the clock. */
+enum quantile { P50, P99, P99_9, MOST, QUANTILES };
+
 struct row {
   enum way way;
   enum kind kind; /* floor has none */
   unsigned threads;
   unsigned doorbell; /* index of the doorbell that it used */
   double at[FIGURES][MOST_RUNS];
+  double span[SPANS][QUANTILES][MOST_RUNS]; /* ns; 0 where there are none */
 };
 
 struct doorbell {

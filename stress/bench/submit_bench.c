@@ -9,11 +9,11 @@
  * does it to all of them. Figures of different minutes do not compare; the
  * round trip of a line, measured beside each row, says why.
  *
- * Instructions of N posts, after the rings' setup, built with
- * --copt=-gdwarf-4, which valgrind reads:
+ * Instructions of N submissions of one way, after the rings' setup
+ * (instructions_test.sh):
  *
- *     valgrind --tool=callgrind --toggle-collect=bench_posts \
- *         submit_bench --callgrind copy N
+ *     valgrind --tool=callgrind --toggle-collect=bench_submissions \
+ *         submit_bench --ways turn --callgrind copy N
  */
 #include <argp.h>
 #include <errno.h>
@@ -45,16 +45,21 @@ struct bench {
 };
 
 /* callgrind counts what this calls. */
-__attribute__((noinline)) void bench_posts(enum kind k, uint64_t n);
-void bench_posts(enum kind k, uint64_t n) {
+__attribute__((noinline)) void bench_submissions(enum way, enum kind, uint64_t);
+void bench_submissions(enum way w, enum kind k, uint64_t n) {
+  uint64_t v;
   for (uint64_t i = 0; i < n; i++)
-    (void)way_submit(WAY_POST, k);
+    (void)way_submit(w, k, &v);
 }
 
+/* Of the first way asked for: post, where none is. */
 static bool callgrind(const struct settings *s) {
-  way_begin(WAY_POST, 0);
-  bench_posts(s->kind, s->posts);
-  return way_complete(WAY_POST, s->posts);
+  enum way w = WAY_POST;
+  while (!s->ways[w])
+    w++;
+  way_begin(w, 0, false);
+  bench_submissions(w, s->kind, s->posts);
+  return way_complete(w, s->posts);
 }
 
 static bool failed(const char *what) {
@@ -62,42 +67,53 @@ static bool failed(const char *what) {
   return false;
 }
 
-/* Both passes of a row's run. */
-static bool measure(struct bench *b, struct row *row, unsigned run,
-                    double ping) {
-  static struct histogram h;
+/* One pass of a row's run. */
+static bool pass(struct bench *b, const struct row *row, enum crew_clock clock,
+                 struct crew_ticks *t, struct crew_result *r) {
   const struct crew_job j = {.way = row->way,
                              .kind = row->kind,
                              .threads = row->threads,
                              .seconds = b->s.seconds,
                              .posts = b->s.posts};
-  const double tick = b->report.ns_a_tick;
-  struct crew_result r, timed;
-  uint64_t bells;
-  memset(&h, 0, sizeof h);
-  way_begin(row->way, b->doorbells[row->doorbell].multiplies);
-  bells = way_bells(row->way);
-  if (!crew_run(&b->cores, &j, NULL, &r))
+  way_begin(row->way, b->doorbells[row->doorbell].multiplies,
+            clock == CLOCK_STAMPS);
+  if (!crew_run(&b->cores, &j, clock, t, r))
     return failed("no memory, or no more threads");
-  bells = way_bells(row->way) - bells;
-  if (!crew_run(&b->cores, &j, &h, &timed))
-    return failed("no memory, or no more threads");
-  if (!way_complete(row->way, r.submissions + timed.submissions))
+  if (!way_complete(row->way, r->submissions))
     return failed("not all that was submitted is complete");
+  return true;
+}
+
+/* All passes of a row's run. */
+static bool measure(struct bench *b, struct row *row, unsigned run,
+                    double ping) {
+  static struct crew_ticks t;
+  static const unsigned quantile[QUANTILES] = {500000, 990000, 999000, 1000000};
+  struct crew_result r, timed;
+  uint64_t bells = way_bells(row->way);
+  memset(&t, 0, sizeof t);
+  if (!pass(b, row, CLOCK_NONE, NULL, &r))
+    return false;
+  bells = way_bells(row->way) - bells;
+  if (!pass(b, row, CLOCK_RETURNED, &t, &timed))
+    return false;
+  if (row->way == WAY_POST && !pass(b, row, CLOCK_STAMPS, &t, &timed))
+    return false;
   const double n = r.submissions ? (double)r.submissions : 1;
   const double at[FIGURES] = {
       [NS] = (double)r.ns / n,
       [CPU] = (double)r.cpu_ns / n,
       [RATE] = n * 1e9 / (double)r.ns,
-      [P50] = histogram_at(&h, 500000) * tick,
-      [P99] = histogram_at(&h, 990000) * tick,
-      [P99_9] = histogram_at(&h, 999000) * tick,
       [BELLS] = (double)bells / n,
       [LATERS] = (double)r.laters / n,
       [SHARE] = r.most ? (double)r.fewest / (double)r.most : 0,
       [PING] = ping};
   for (int i = 0; i < FIGURES; i++)
     row->at[i][run] = at[i];
+  for (int s = 0; s < SPANS; s++)
+    for (int q = 0; q < QUANTILES; q++)
+      row->span[s][q][run] =
+          histogram_at(&t.of[s], quantile[q]) * b->report.ns_a_tick;
   return true;
 }
 
@@ -144,7 +160,8 @@ static bool rows_make(struct bench *b) {
         row_add(r, WAY_FLOOR, KIND_EMPTY, threads, d);
       for (int k = 0; k < KINDS; k++)
         for (int w = 0; w < WAY_FLOOR; w++)
-          if (s->kinds[k] && s->ways[w])
+          if (s->kinds[k] && s->ways[w] && way_built((enum way)w) &&
+              (threads == 1 || !way_single((enum way)w)))
             row_add(r, (enum way)w, (enum kind)k, threads, d);
     }
   return r->rows != NULL;
@@ -303,24 +320,27 @@ int main(int argc, char **argv) {
       {"threads", 't', "N,...", 0,
        "Numbers of threads (1,2,4,8,16, up to twice the cores)", 0},
       {"kinds", 'k', "KIND,...", 0, "empty, copy, parts (all)", 0},
-      {"ways", 'w', "WAY,...", 0, "post, mutex, spin, floor (all)", 0},
-      {"seconds", 's', "S", 0, "Of a pass; a row has two a run (0.05)", 0},
+      {"ways", 'w', "WAY,...", 0,
+       "post, mutex, spin, rte_ring, turn, bare, floor (all)", 0},
+      {"seconds", 's', "S", 0, "Of a pass; a row has two or three a run (0.05)",
+       0},
       {"posts", 'p', "N", 0, "Of each thread in a pass, instead", 0},
       {"runs", 'r', "N", 0, "Whose medians are told (7)", 0},
       {"doorbell-ns", 'd', "NS,...", 0, "What a doorbell costs (0,130)", 0},
       {"json", 'j', NULL, 0, "All numbers, as JSON", 0},
       {"no-pin", 'n', NULL, 0, "Threads run on any core", 0},
       {"callgrind", 'c', "KIND", 0,
-       "Nothing but N posts by bench_posts, to count instructions", 0},
+       "Nothing but N submissions of one way, to count instructions", 0},
       {0}};
   static const struct argp argp = {
       options, option, "[N]", "What a submission costs.", NULL, NULL, NULL};
-  static struct bench b = {.s = {.doorbells = {0, 130},
-                                 .ndoorbells = 2,
-                                 .kinds = {true, true, true},
-                                 .ways = {true, true, true, true},
-                                 .seconds = 0.05,
-                                 .runs = 7}};
+  static struct bench b = {
+      .s = {.doorbells = {0, 130},
+            .ndoorbells = 2,
+            .kinds = {true, true, true},
+            .ways = {true, true, true, true, true, true, true},
+            .seconds = 0.05,
+            .runs = 7}};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &b.s))
     return 2;

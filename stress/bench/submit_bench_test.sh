@@ -44,22 +44,42 @@ has() { # times, text
 tiny=(--posts 20 --runs 2 --threads '1,2' --doorbell-ns 5)
 run 'JSON' 0 "${tiny[@]}" --json
 for key in bench cpu pinned cores runs submissions_of_a_thread tick \
-  two_readings ring segments in_flight rows; do
+  two_readings ring segments in_flight rte_ring rows; do
   has 1 "\"$key\": "
 done
-# Rows: floor with one thread, and 3 kinds x 3 ways x 2 numbers of threads.
+# Of many threads: post, mutex, spin, and rte_ring where it is installed.
+many=3
+if grep -qF '"rte_ring": true' "$out"; then many=4; fi
+# Rows: floor with one thread, and of 3 kinds turn and bare with one and each
+# way of many with one and two.
+rows=$((1 + 3 * (2 + 2 * many)))
 for key in way kind threads doorbell_asked doorbell_measured \
-  time_a_submission cpu_time_a_submission submissions p50 p99 p99.9 doorbells \
-  laters fewest_of_a_thread line_round_trip; do
-  has 19 "\"$key\": "
+  time_a_submission cpu_time_a_submission submissions doorbells laters \
+  fewest_of_a_thread line_round_trip returned; do
+  has $rows "\"$key\": "
 done
-# Of the setting; threads and two doorbells of each row; and its ten figures.
-has $((8 + 19 * (3 + 10))) '"unit": "'
+posts=6
+has $posts '"shown": '
+has $posts '"released": '
+for key in p50 p99 p99.9 max; do
+  has $((rows + 2 * posts)) "\"$key\": "
+done
+# Of the setting; threads and two doorbells of each row; its seven figures; and
+# four of each span.
+has $((8 + rows * (3 + 7 + 4) + posts * 2 * 4)) '"unit": "'
 run 'table' 0 "${tiny[@]}"
-has 1 'threads  bell kind  way'
+has 1 'threads  bell kind  way       '
+has 1 'threads  bell kind  way      span'
+has $((4 - many)) 'rte_ring not installed'
 run 'seconds' 0 --seconds 0.001 --runs 1 --kinds copy --ways post --threads 1 \
   --doorbell-ns 0,1 --no-pin
-has 2 'copy  post'
+has 2 'copy  post      '
+for span in returned shown released; do
+  has 2 "copy  post     $span"
+done
+for way in post turn bare; do
+  run "callgrind $way" 0 --ways $way --callgrind parts 100
+done
 run 'callgrind' 0 --callgrind parts 100
 while IFS=: read -r text arguments; do
   # shellcheck disable=SC2086

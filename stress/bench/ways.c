@@ -7,10 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/abi/gpfifo.h"
+#include "core/abi/method.h"
 #include "stress/bench/floor.h"
 #include "stress/bench/gpu.h"
+#include "stress/bench/peer.h"
 
-const char *const way_names[WAYS] = {"post", "mutex", "spin", "floor"};
+const char *const way_names[WAYS] = {"post", "mutex", "spin", "rte_ring",
+                                     "turn", "bare",  "floor"};
 const char *const kind_names[KINDS] = {"empty", "copy", "parts"};
 
 enum { PARTS = 64, LINE = 128 };
@@ -20,6 +24,20 @@ static struct rig_part parts[PARTS];
 static struct rig_submission submissions[KINDS];
 static struct gpu *gpu;
 static struct floor *bottom;
+static struct peer *peer;
+
+/* What a post of each kind writes to its rings behind a value that its channel
+ * released: copies, the release, and an entry. */
+enum {
+  ENTRY_BYTES = NVC56F_GP_ENTRY_SIZE,
+  RELEASE_BYTES = ABI_COPY_RELEASE_WORDS * 4,
+  COPY_BYTES = ABI_COPY_WORDS * 4
+};
+static const uint32_t peer_bytes[KINDS] = {
+    [KIND_EMPTY] = ABI_RELEASE_WORDS * 4 + ENTRY_BYTES,
+    [KIND_COPY] = COPY_BYTES + RELEASE_BYTES + ENTRY_BYTES,
+    [KIND_PARTS] = PARTS * COPY_BYTES + RELEASE_BYTES + ENTRY_BYTES};
+_Static_assert((int)KINDS == (int)PEER_RINGS, "a ring of the peer's each");
 static uint64_t first; /* the last value before way_begin */
 
 static pthread_mutex_t mutex __attribute__((aligned(LINE)));
@@ -48,28 +66,53 @@ bool ways_make(void) {
   bottom = floor_make();
   if (!gpu || !bottom || !mutex_make())
     return false;
+  peer = peer_make(peer_bytes);
+  if (peer_built() && !peer)
+    return false;
   ck_spinlock_fas_init(&spin);
   /* The setup words of both channels. */
-  way_begin(WAY_POST, 0);
-  (void)way_submit(WAY_POST, KIND_EMPTY);
-  (void)way_submit(WAY_POST, KIND_COPY);
+  uint64_t v;
+  way_begin(WAY_POST, 0, false);
+  (void)way_submit(WAY_POST, KIND_EMPTY, &v);
+  (void)way_submit(WAY_POST, KIND_COPY, &v);
   return way_complete(WAY_POST, 2);
 }
 
-void way_begin(enum way w, uint64_t multiplies) {
-  bottom->multiplies = gpu->multiplies = multiplies;
-  last = rings_last(&gpu->rings);
-  first = w == WAY_FLOOR ? bottom->count : last;
+bool way_built(enum way w) { return w != WAY_RTE_RING || peer_built(); }
+
+bool way_single(enum way w) {
+  return w == WAY_TURN || w == WAY_BARE || w == WAY_FLOOR;
 }
 
+static bool on_floor(enum way w) { return w == WAY_BARE || w == WAY_FLOOR; }
+
+void way_begin(enum way w, uint64_t multiplies, bool stamps) {
+  bottom->multiplies = gpu->multiplies = multiplies;
+  last = rings_last(&gpu->rings);
+  gpu->stamps = stamps;
+  gpu->stamped = last;
+  first = on_floor(w)         ? bottom->count
+          : w == WAY_RTE_RING ? peer_count(peer)
+                              : last;
+}
+
+/* The peer counts 32 bits. */
 bool way_complete(enum way w, uint64_t n) {
-  if (w == WAY_FLOOR)
+  if (on_floor(w))
     return bottom->word == first + n;
+  if (w == WAY_RTE_RING)
+    return peer_count(peer) == (uint32_t)(first + n);
   return rings_last(&gpu->rings) == first + n && gpu->word == first + n;
 }
 
 uint64_t way_bells(enum way w) {
-  return w == WAY_FLOOR ? bottom->count : gpu->rings.seat.bells;
+  return on_floor(w)         ? bottom->count
+         : w == WAY_RTE_RING ? peer_count(peer)
+                             : gpu->rings.seat.bells;
+}
+
+enum gpu_stamped way_stamp(uint64_t v, uint64_t *shown, uint64_t *released) {
+  return gpu_stamp(gpu, v, shown, released);
 }
 
 static void refused(const char *why) {
@@ -89,13 +132,13 @@ static int turn(const struct rig_submission *s) {
   return RIG_FITS;
 }
 
-static int try(enum way w, const struct rig_submission *s) {
+static int try(enum way w, enum kind k, uint64_t *v) {
+  const struct rig_submission *s = &submissions[k];
   const char *why = "no room, ever";
-  uint64_t v;
   int answer = RIG_FITS;
   switch (w) {
   case WAY_POST:
-    answer = rings_post(&gpu->rings, s, &v, &why);
+    answer = rings_post(&gpu->rings, s, v, &why);
     break;
   case WAY_MUTEX:
     pthread_mutex_lock(&mutex);
@@ -107,6 +150,15 @@ static int try(enum way w, const struct rig_submission *s) {
     answer = turn(s);
     ck_spinlock_fas_unlock(&spin);
     break;
+  case WAY_TURN:
+    answer = turn(s);
+    break;
+  case WAY_RTE_RING:
+    peer_submit(peer, k, gpu->multiplies);
+    break;
+  case WAY_BARE:
+    floor_encode(bottom, s);
+    break;
   default:
     floor_submit(bottom);
   }
@@ -115,10 +167,10 @@ static int try(enum way w, const struct rig_submission *s) {
   return answer;
 }
 
-uint64_t way_submit(enum way w, enum kind k) {
+uint64_t way_submit(enum way w, enum kind k, uint64_t *v) {
   const uint64_t patience = 64;
   uint64_t laters = 0;
-  while (try(w, &submissions[k]) != RIG_FITS) {
+  while (try(w, k, v) != RIG_FITS) {
     /* The rings are full of values behind a thread that has stopped: where
      * threads outnumber cores, it may wait for this one's. */
     if (laters++ < patience)
