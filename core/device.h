@@ -11,10 +11,13 @@
  * otherwise.
  */
 #include "core/abi/rm.h"
+#include "core/image.h"
+#include "core/local.h"
 #include "growth/channels.h"
 #include "growth/launches.h"
 #include "paths/path.h"
 #include "rings/rings.h"
+#include "rings/validate.h"
 
 /* What a device's rings hold, and where their counts start: tests use small
  * rings and counts about to wrap. */
@@ -44,6 +47,8 @@ struct rig_nv_region {
   struct rig_nv_memory memory;
   enum rig_memory kind;
   bool own_word;
+  bool allocated;  /* by rig_nv_alloc */
+  uint32_t on_bus; /* a PCI function was told where it lies (ck_pr) */
   struct rig_nv_region *viewed; /* of another device, or NULL: no view */
   uint64_t views;               /* of it that live (ck_pr) */
 };
@@ -55,6 +60,19 @@ struct device_watch {
                       * watch to end (ck_pr) */
   uint32_t sleepers; /* threads that sleep on it, or are about to (ck_pr) */
 };
+
+/* Why the device is lost: core/lost.c. */
+enum { LOSS_NONE, LOSS_WRITING, LOSS_KNOWN };
+
+struct device_loss {
+  uint32_t state; /* (ck_pr) the rest does not change once it is LOSS_KNOWN */
+  enum rig_nv_error error; /* FAULT, or STALLED */
+  char cause[1024];        /* as long as rig_nv_why keeps */
+};
+
+/* What enum rig_nv_mode becomes: POST once the device is lost, and any once it
+ * is stopped. A post looks at nothing else. */
+enum { MODE_LOST = RIG_NV_POST + 1, MODE_STOPPED };
 
 struct rig_nv {
   const struct rig_edge *edge; /* first: rig_facts.edge */
@@ -75,18 +93,37 @@ struct rig_nv {
                                    * until stop: a stack (ck_pr) */
   struct rig_nv_region *later;    /* core/later.c: a stack (ck_pr) */
   uint32_t mode;                  /* enum rig_nv_mode, latched (ck_pr) */
+  struct device_loss loss;
   struct device_watch watch;
   uint64_t regions;          /* that the caller holds (ck_pr) */
   struct flush_source flush; /* for devices that view Mapped memory */
-  uint32_t stopped;          /* 0 or 1 (ck_pr) */
+  struct local local;
+  struct images images;
+  uint32_t stopped; /* 0 or 1 (ck_pr) */
+  bool owed;        /* the word, by a stop that left channels */
+  uint64_t last;    /* once a word of its own is freed: what it read */
 };
 
 /* Host memory by the device's hooks: zeroed, or NULL with rig_nv_why set. */
 void *device_host_alloc(const struct rig_nv_allocator *, size_t align,
                         size_t n);
 
-/* 0, or INVALID: the thread holds a lock, or the device is stopped. */
+/* 0; INVALID: the thread holds a lock; REFUSED: the device is stopped. */
+int device_live(const struct rig_nv *);
+/* The same, and LOST. */
 int device_enter(const struct rig_nv *);
+
+/* Keeps the thread's last failure as why the device is lost, where e is FAULT
+ * or STALLED, the device is not stopped, and it is the first. Returns e. */
+int device_lose(struct rig_nv *, int e);
+/* 0, or LOST with the first cause. */
+int device_lost(const struct rig_nv *);
+/* 0, or FAULT with the first cause, where that is a fault. */
+int device_faulted(const struct rig_nv *);
+
+/* Whether the device runs in the mode; latches it where none is. Never POST
+ * where it is lost, nor any where it is stopped. */
+bool mode_latch(struct rig_nv *, enum rig_nv_mode);
 
 /* The record of a region of the kind, with no memory; NULL with rig_nv_why
  * set. region_discard undoes it, region_live counts it in, with its memory. */
@@ -97,11 +134,12 @@ void region_live(struct rig_nv_region *);
 /* A region of the kind. The errors of paths/call.h; HOST_MEMORY. */
 int region_make(struct rig_nv *, enum rig_memory, uint64_t n,
                 struct rig_nv_region **);
-/* Gives it back whatever the path says. 0, or FAULT: the path kept it. */
+/* Gives it back whatever the path says, or keeps memory that is on the bus.
+ * 0, or FAULT: the path kept it. */
 int region_end(struct rig_nv_region *);
 
-/* 0, or INVALID: the thread holds a lock, it is not the device's, or it has
- * views. */
+/* 0, or INVALID: the thread holds a lock, it is not the device's, it has
+ * views, or it is the device's word, whose last value work may yet write. */
 int region_may_end(const struct rig_nv *, const struct rig_nv_region *);
 
 /* Frees the regions whose value is reached, or all of them. 0, or the last
@@ -116,9 +154,6 @@ int device_fault(const struct rig_nv *, bool ask);
 
 /* Doorbells rung so far, while no thread submits. */
 uint64_t device_bells(const struct rig_nv *);
-
-/* 0; the errors of device_enter; FAULT once the device has faulted. */
-int device_may_wait(const struct rig_nv *);
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t device_now(void);

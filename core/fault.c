@@ -92,7 +92,9 @@ static void mmu_lines(const struct rig_nv *d, struct report *r) {
 }
 
 /* Reads the errors of multiprocessors from `first` on: how many, 0 for none or
- * a refusal, which is a line. */
+ * a refusal, which is a line. A GPU has fewer of them than `sms`, which counts
+ * those that its production left out, and the RM refuses a range that ends
+ * past the last: after the first range, halves of it until one is taken. */
 static uint64_t read_sms(const struct rig_nv *d, struct report *r,
                          unsigned char *params, uint64_t first, uint64_t sms) {
   const struct abi_rm_layout *l = d->layout;
@@ -101,15 +103,20 @@ static uint64_t read_sms(const struct rig_nv *d, struct report *r,
   uint64_t n = sms - first;
   if (n > l->sm_errors.most)
     n = l->sm_errors.most;
-  memset(params, 0, bytes);
-  set(params, bytes, l->sm_errors.target_channel,
-      d->channels.channel[RIG_COMPUTE0]);
-  set(params, bytes, l->sm_errors.sms_to_read, n);
-  set(params, bytes, l->sm_errors.starting_sm, first);
-  if (d->path->rm.sm_errors(d->path->ctx, d->channels.debugger, params, bytes,
-                            &reply))
-    return n;
-  line(r, "multiprocessor errors: %s", reply.text);
+  for (; n > 0; n /= 2) {
+    memset(params, 0, bytes);
+    set(params, bytes, l->sm_errors.target_channel,
+        d->channels.channel[RIG_COMPUTE0]);
+    set(params, bytes, l->sm_errors.sms_to_read, n);
+    set(params, bytes, l->sm_errors.starting_sm, first);
+    if (d->path->rm.sm_errors(d->path->ctx, d->channels.debugger, params, bytes,
+                              &reply))
+      return n;
+    if (first == 0 || reply.is != RIG_NV_DENIED)
+      break;
+  }
+  if (n > 0)
+    line(r, "multiprocessor errors: %s", reply.text);
   return 0;
 }
 

@@ -56,11 +56,11 @@ int rig_nv_free_after(struct rig_nv *d, struct rig_nv_region *r, uint64_t v) {
   int e = region_may_end(d, r);
   if (e != 0)
     return e;
-  if (rig_reached(rig_nv_signaled(d), v))
-    return region_end(r);
+  if (r->own_word || rig_reached(rig_nv_signaled(d), v))
+    return device_lose(d, region_end(r));
   e = later_free(d, false);
   r->after = v;
   ck_pr_fence_release(); /* partner: take's acquire fence */
   push(d, r);
-  return e;
+  return device_lose(d, e);
 }

@@ -215,8 +215,11 @@ static int make_rings(struct rig_nv *d, const struct device_sizes *s,
                         &d->generation.launches);
   if (e != 0)
     return e;
-  return channels_make(d->path, d->layout, &sizes, &d->channels,
-                       d->generation.channel);
+  e = channels_make(d->path, d->layout, &sizes, &d->channels,
+                    d->generation.channel);
+  if (e != 0) /* it gave back what it could, and said what stays */
+    memset(&d->channels, 0, sizeof d->channels);
+  return e;
 }
 
 static int start_channels(struct rig_nv *d, bool boost) {
@@ -250,12 +253,16 @@ static int unmake(struct rig_nv *d, int e) {
                  d->rings.marks.n * sizeof *d->rings.marks.at);
   char last[TEXT];
   snprintf(last, sizeof last, "%s", fault ? rig_nv_why() : "");
+  images_unmake(d);
+  local_unmake(d);
   host.release(host.ctx, d, sizeof *d);
   enum rig_nv_error error =
       e == -RIG_NV_FAULT ? RIG_NV_REFUSED : (enum rig_nv_error) - e;
   return why(error, "%s%s%s%s%s", reason,
-             stays.text[0] ? "; its channels, and the memory they name, stay: "
-                           : "",
+             stays.text[0] == 0 ? ""
+             : gone             ? "; its debugger stays: "
+                                : "; its channels, and the memory they name, "
+                                  "stay: ",
              stays.text, fault ? "; memory stays: " : "", last);
 }
 
@@ -263,7 +270,11 @@ static int unmake(struct rig_nv *d, int e) {
 static int make_all(struct rig_nv *d, const struct rig_nv_options *o,
                     const struct device_sizes *s) {
   uint64_t start;
-  int e = make_word(d, o, &start);
+  int e = local_make(d);
+  if (e == 0)
+    e = images_make(d);
+  if (e == 0)
+    e = make_word(d, o, &start);
   if (e == 0)
     e = make_joins(d, s->start_joins);
   if (e == 0)

@@ -12,6 +12,7 @@ enum { WORD = 4, PAGE = 4096 };
 void *device_host_alloc(const struct rig_nv_allocator *a, size_t align,
                         size_t n) {
   size_t rounded = (n + align - 1) / align * align; /* aligned_alloc's rule */
+  VALIDATE_ALLOCATE("the host allocator");
   void *p = a->alloc(a->ctx, align, rounded);
   if (p == NULL) {
     why(RIG_NV_HOST_MEMORY, "the host allocator has no %zu bytes", rounded);
@@ -20,11 +21,16 @@ void *device_host_alloc(const struct rig_nv_allocator *a, size_t align,
   return memset(p, 0, n);
 }
 
-int device_enter(const struct rig_nv *d) {
+int device_live(const struct rig_nv *d) {
   int e = rig_nv_lock_idle();
   if (e == 0 && shared_load_32(&d->stopped))
     e = why(RIG_NV_REFUSED, "the device is stopped");
   return e;
+}
+
+int device_enter(const struct rig_nv *d) {
+  int e = device_live(d);
+  return e != 0 ? e : device_lost(d);
 }
 
 struct rig_nv_region *region_new(struct rig_nv *d, enum rig_memory kind) {
@@ -80,9 +86,14 @@ int region_make(struct rig_nv *d, enum rig_memory kind, uint64_t n,
 
 int region_end(struct rig_nv_region *r) {
   struct rig_nv *d = r->device;
-  int e = path_free(d->path, &r->memory);
-  if (r->own_word)
+  if (r->own_word) {
+    d->last = rig_nv_signaled(d); /* which reads on */
+    d->facts.word = &d->last;
+    d->facts.own_word = NULL;
     d->own_word = NULL;
+  }
+  /* A PCI function may reach what is on the bus until the process exits. */
+  int e = ck_pr_load_32(&r->on_bus) ? 0 : path_free(d->path, &r->memory);
   count_out(r);
   region_discard(r);
   return e;
@@ -103,7 +114,13 @@ int rig_nv_alloc(struct rig_nv *d, enum rig_memory kind, uint64_t n,
   if (kind == RIG_MAPPED && d->path->flush == NULL)
     return why(RIG_NV_NO_MEMORY, "alloc: the path has no Mapped memory");
   e = later_free(d, false);
-  return e != 0 ? e : region_make(d, kind, n, region);
+  int f = local_free_retired(d);
+  e = f != 0 ? f : e;
+  if (e == 0)
+    e = region_make(d, kind, n, region);
+  if (e == 0)
+    (*region)->allocated = true;
+  return device_lose(d, e);
 }
 
 int rig_nv_map_host(struct rig_nv *d, void *p, uint64_t n,
@@ -123,7 +140,7 @@ int rig_nv_map_host(struct rig_nv *d, void *p, uint64_t n,
   e = path_map_host(d->path, p, n, mapping, &r->memory);
   if (e != 0) {
     region_discard(r);
-    return e;
+    return device_lose(d, e);
   }
   region_live(r);
   *region = r;
@@ -140,12 +157,16 @@ int region_may_end(const struct rig_nv *d, const struct rig_nv_region *r) {
   if (views != 0)
     return why(RIG_NV_INVALID, "free: %llu views of the region are not freed",
                (unsigned long long)views);
+  if (r->own_word && !(shared_load_32(&d->stopped) &&
+                       rig_reached(rig_nv_signaled(d), rings_last(&d->rings))))
+    return why(RIG_NV_INVALID, "free: the device's word, before it stopped and "
+                               "the word reached the last value");
   return 0;
 }
 
 int rig_nv_free(struct rig_nv *d, struct rig_nv_region *r) {
   int e = region_may_end(d, r);
-  return e != 0 ? e : region_end(r);
+  return e != 0 ? e : device_lose(d, region_end(r));
 }
 
 struct rig_location rig_nv_locate(const struct rig_nv_region *r) {

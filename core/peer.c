@@ -74,7 +74,7 @@ int rig_nv_map_peer(struct rig_nv *d, struct rig_nv *other,
     if (v->kind == RIG_MAPPED)
       flush_drop(&d->rings.viewed, &other->flush);
     region_discard(v);
-    return e;
+    return device_lose(d, e);
   }
   region_live(v);
   *view = v;

@@ -363,9 +363,10 @@ static const struct {
     {"cannot", RIG_NV_DENIED, RIG_NEVER_MAPS, RIG_NEVER_MAPS, NO},
     {"no room", RIG_NV_LACKING, RIG_NO_ROOM, RIG_NO_ROOM, LACKS},
     {"refused, for room", RIG_NV_DENIED, RIG_NO_ROOM, RIG_NO_ROOM, NO},
+    {"wrong", RIG_NV_WRONG, RIG_NEVER_MAPS, RIG_NEVER_MAPS, BAD},
+    /* Last: the device is lost. */
     {"failed, and yet maps", RIG_NV_FAULTED, RIG_MAPS, RIG_NEVER_MAPS,
      RIG_NV_FAULT},
-    {"wrong", RIG_NV_WRONG, RIG_NEVER_MAPS, RIG_NEVER_MAPS, BAD},
 };
 
 static void test_refusals(void **state) {

@@ -174,7 +174,8 @@ static void test_reports(void **state) {
       notify(b.d, q, reports[i].errors[q]);
     b.f.answer = RIG_NV_FAULTED;
     for (int again = 0; again < 2; again++) {
-      b.f.fail_at = reports[i].path ? b.f.calls + 1 : 0;
+      /* The path reports it once. */
+      b.f.fail_at = reports[i].path && !again ? b.f.calls + 1 : 0;
       assert_int_equal(rig_nv_sleep(b.d, 0, 5000), -RIG_NV_FAULT);
       if (strcmp(rig_nv_why(), reports[i].report) != 0)
         fail_msg("%s:\n got %s\nwant %s", reports[i].name, rig_nv_why(),
@@ -299,7 +300,7 @@ static bool failing_stop(int personality, unsigned n) {
       kept != (stay     ? COUNT(all)
                : memory ? 1
                         : 0) ||
-      rig_nv_signaled(b.d) != (stay ? v - 1 : v))
+      rig_nv_signaled(b.d) != (c.channels != 0 ? v - 1 : v))
     fail_msg("%s, call %u, %s: %d, %zu memories stay, the word is %d",
              personality == KERNEL ? "kernel" : "PCI", n, failed, e, kept,
              (int)rig_nv_signaled(b.d));

@@ -59,7 +59,7 @@ check() { # table
           wrong("field " i " is empty or has blanks around it")
       if (bad)
         return
-      if ($1 != "000" && $1 != "003")
+      if ($1 !~ /^00[023]$/)
         wrong("no page " $1)
       if ($3 in seen)
         wrong("the sentence of line " seen[$3])
@@ -111,7 +111,7 @@ refuses '0 fields, not 5' "$header" "$good" ''
 refuses 'field 2 is empty' "$header" "${good/Facts/}"
 refuses 'field 3 is empty or has blanks around it' "$header" \
   "${good/One./One. }"
-refuses 'no page 002' "$header" "${good/000/002}"
+refuses 'no page 001' "$header" "${good/000/001}"
 refuses 'the sentence of line 2' "$header" "$good" "$good"
 refuses 'no file core/fact.c' "$header" "${good/facts.c/fact.c}"
 refuses 'core/facts.c has no function nv_facts' "$header" "${good/rig_nv/nv}"

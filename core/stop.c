@@ -12,6 +12,16 @@ static bool both_stopped(const struct rig_nv *d) {
   return true;
 }
 
+/* The word, by a stop that is called again: once the RM reported an error for
+ * the channels that the first one left. */
+static int again(struct rig_nv *d) {
+  if (d->owed && both_stopped(d)) {
+    d->owed = false;
+    rig_word_raise(d->facts.word, rings_last(&d->rings));
+  }
+  return 0;
+}
+
 /* The staging regions, the free one on top of the stuck. */
 static struct rig_nv_region *take_staging(struct rig_nv *d) {
   struct rig_nv_region *all = d->stuck;
@@ -61,18 +71,24 @@ int rig_nv_stop(struct rig_nv *d, const char *fault) {
   if (e != 0)
     return e;
   if (shared_load_32(&d->stopped))
-    return 0;
+    return again(d);
   ck_pr_store_32(&d->stopped, 1);
+  ck_pr_store_32(&d->mode, MODE_STOPPED);
+  images_stop(d);
   bool gone = channels_end(d->path, &d->channels, &dropped);
   flush_end(&d->flush); /* other devices read its word no more */
   bool stopped = d->path->stop(d->path->ctx) == RIG_NV_STOPPED;
   bool silent = gone || stopped;
-  if (silent || both_stopped(d))
+  bool freed = d->channels.group == 0; /* also where a registration stays */
+  d->owed = !freed && !silent && !both_stopped(d);
+  if (!d->owed)
     rig_word_raise(d->facts.word, rings_last(&d->rings));
   d->host.release(d->host.ctx, d->rings.marks.at,
                   d->rings.marks.n * sizeof *d->rings.marks.at);
   d->rings.marks.at = NULL;
-  return silent ? give_back(d) : 0;
+  int local = local_end(d, silent); /* else work may still use it */
+  e = silent ? give_back(d) : 0;
+  return e != 0 ? e : local;
 }
 
 int rig_nv_release(struct rig_nv *d) {
@@ -81,6 +97,10 @@ int rig_nv_release(struct rig_nv *d) {
     return e;
   if (!shared_load_32(&d->stopped))
     return why(RIG_NV_INVALID, "release: the device is not stopped");
+  uint64_t images = images_live(d);
+  if (images != 0)
+    return why(RIG_NV_INVALID, "release: %llu images are not unloaded",
+               (unsigned long long)images);
   uint64_t own = d->own_word != NULL;
   for (struct rig_nv_region *r = d->stuck; r; r = r->next)
     own++;
@@ -109,6 +129,8 @@ int rig_nv_release(struct rig_nv *d) {
     next = r->next;
     host.release(host.ctx, r, sizeof *r);
   }
+  images_unmake(d);
+  local_unmake(d);
   host.release(host.ctx, d, sizeof *d);
   return e;
 }

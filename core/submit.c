@@ -5,13 +5,16 @@
 #include "core/api/why.h"
 #include "core/device.h"
 
-/* Whether the device runs in the mode; latches it where none is. */
-static bool latch(struct rig_nv *d, enum rig_nv_mode mode) {
-  uint32_t now = shared_load_32(&d->mode);
-  if (now == RIG_NV_LATCH &&
-      shared_cas_32(&d->mode, RIG_NV_LATCH, (uint32_t)mode))
-    return true;
-  return shared_load_32(&d->mode) == (uint32_t)mode;
+static bool in_mode(struct rig_nv *d, enum rig_nv_mode mode) {
+  return shared_load_32(&d->mode) == (uint32_t)mode || mode_latch(d, mode);
+}
+
+/* Why the device takes no post. */
+static int closed(const struct rig_nv *d) {
+  if (shared_load_32(&d->stopped))
+    return why(RIG_NV_REFUSED, "the device is stopped");
+  int e = device_lost(d);
+  return e != 0 ? e : why(RIG_NV_INVALID, "post: the device is in turn mode");
 }
 
 enum rig_room rig_nv_room(void *self, const struct rig_submission *s) {
@@ -23,8 +26,10 @@ enum rig_done rig_nv_submit(void *self, uint64_t v,
                             const struct rig_submission *s,
                             const char **failure) {
   struct rig_nv *d = self;
-  if (!latch(d, RIG_NV_TURN)) {
-    *failure = "submit: the device is in post mode";
+  if (!in_mode(d, RIG_NV_TURN)) {
+    *failure = shared_load_32(&d->stopped)
+                   ? "submit: the device is stopped"
+                   : "submit: the device is in post mode";
     return RIG_FAILED;
   }
   return rings_submit(&d->rings, v, s, failure);
@@ -45,8 +50,8 @@ enum rig_done rig_nv_settle(void *self, const char **failure) {
 
 int rig_nv_post(struct rig_nv *d, const struct rig_submission *s, uint64_t *v) {
   const char *refused;
-  if (!latch(d, RIG_NV_POST))
-    return why(RIG_NV_INVALID, "post: the device is in turn mode");
+  if (!in_mode(d, RIG_NV_POST))
+    return closed(d);
   int answer = rings_post(&d->rings, s, v, &refused);
   return answer < 0 ? why(RIG_NV_INVALID, "post: %s", refused) : answer;
 }

@@ -7,6 +7,7 @@
 
 #include "core/api/why.h"
 #include "core/device.h"
+#include "rings/io.h"
 
 enum {
   STAGING = 1 << 20,
@@ -48,6 +49,11 @@ static int copy_now(struct rig_nv *d, uint64_t dst, uint64_t src, uint64_t n) {
     if (e != 0)
       return e;
   }
+}
+
+/* What a transfer came to. That work ran for a minute loses no device. */
+static int done(struct rig_nv *d, int e) {
+  return e == -RIG_NV_FAULT ? device_lose(d, e) : e;
 }
 
 /* A staging region that is this call's alone: the free one, or a new one. */
@@ -94,19 +100,22 @@ int rig_nv_upload(struct rig_nv *d, struct rig_nv_region *r, uint64_t at,
     return e;
   if (r->memory.host) {
     memcpy((unsigned char *)r->memory.host + at, from, n);
+    /* Mapped memory may be write-combined: only this core can push what it
+     * stored, and another thread may submit the work that reads it. */
+    io_write_fence();
     return 0;
   }
   struct rig_nv_region *staging;
   e = take(d, &staging);
   if (e != 0)
-    return e;
-  for (uint64_t done = 0; done < n && e == 0; done += STAGING) {
-    uint64_t piece = n - done < STAGING ? n - done : STAGING;
-    memcpy(staging->memory.host, (const unsigned char *)from + done, piece);
-    e = copy_now(d, r->memory.address + at + done, staging->memory.address,
+    return done(d, e);
+  for (uint64_t moved = 0; moved < n && e == 0; moved += STAGING) {
+    uint64_t piece = n - moved < STAGING ? n - moved : STAGING;
+    memcpy(staging->memory.host, (const unsigned char *)from + moved, piece);
+    e = copy_now(d, r->memory.address + at + moved, staging->memory.address,
                  piece);
   }
-  return give(d, staging, e);
+  return done(d, give(d, staging, e));
 }
 
 int rig_nv_download(struct rig_nv *d, const struct rig_nv_region *r,
@@ -121,13 +130,13 @@ int rig_nv_download(struct rig_nv *d, const struct rig_nv_region *r,
   struct rig_nv_region *staging;
   e = take(d, &staging);
   if (e != 0)
-    return e;
-  for (uint64_t done = 0; done < n && e == 0; done += STAGING) {
-    uint64_t piece = n - done < STAGING ? n - done : STAGING;
-    e = copy_now(d, staging->memory.address, r->memory.address + at + done,
+    return done(d, e);
+  for (uint64_t moved = 0; moved < n && e == 0; moved += STAGING) {
+    uint64_t piece = n - moved < STAGING ? n - moved : STAGING;
+    e = copy_now(d, staging->memory.address, r->memory.address + at + moved,
                  piece);
     if (e == 0)
-      memcpy((unsigned char *)to + done, staging->memory.host, piece);
+      memcpy((unsigned char *)to + moved, staging->memory.host, piece);
   }
-  return give(d, staging, e);
+  return done(d, give(d, staging, e));
 }

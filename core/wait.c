@@ -95,6 +95,8 @@ static int watch(struct wait *k) {
     if (reached)
       break;
     e = device_fault(k->d, false);
+    if (e == 0)
+      e = device_lost(k->d); /* by a call of another thread */
   }
   shared_store_release_32(&k->d->watch.held, 0); /* partner: the next taker */
   wake(&k->d->watch);
@@ -114,6 +116,27 @@ static void sleep_on(struct wait *k, uint32_t epoch) {
   ck_pr_dec_32(&w->sleepers);
 }
 
+/* Watches, or sleeps while another thread does. */
+static int wait_on(struct wait *k) {
+  struct device_watch *w = &k->d->watch;
+  int e = device_fault(k->d, true);
+  k->moved = device_now();
+  while (e == 0) {
+    uint32_t epoch = shared_load_acquire_32(&w->epoch);
+    if (shared_cas_32(&w->held, 0, 1)) /* partner: watch's give */
+      return watch(k);
+    if (look(k))
+      return 0;
+    e = bounds(k, device_now());
+    if (e != 0)
+      return e;
+    sleep_on(k, epoch);
+    if (look(k))
+      return 0;
+  }
+  return e;
+}
+
 int rig_nv_wait(struct rig_nv *d, uint64_t v, uint64_t deadline_ns) {
   struct wait k = {.d = d, .v = v, .deadline_ns = deadline_ns};
   k.word = rig_nv_signaled(d);
@@ -123,20 +146,6 @@ int rig_nv_wait(struct rig_nv *d, uint64_t v, uint64_t deadline_ns) {
   }
   if (rig_reached(k.word, v))
     return 0;
-  int e = device_may_wait(d);
-  k.moved = device_now();
-  while (e == 0) {
-    uint32_t epoch = shared_load_acquire_32(&d->watch.epoch);
-    if (shared_cas_32(&d->watch.held, 0, 1)) /* partner: watch's give */
-      return watch(&k);
-    if (look(&k))
-      return 0;
-    e = bounds(&k, device_now());
-    if (e != 0)
-      return e;
-    sleep_on(&k, epoch);
-    if (look(&k))
-      return 0;
-  }
-  return e;
+  int e = device_enter(d);
+  return e != 0 ? e : device_lose(d, wait_on(&k));
 }

@@ -20,6 +20,7 @@ uint64_t device_now(void) {
 /* A signal ends it early: the caller looks again. */
 void device_nap(uint64_t ns) {
   struct timespec t = {.tv_sec = 0, .tv_nsec = (long)ns};
+  VALIDATE_BLOCK("nanosleep");
   (void)nanosleep(&t, NULL);
 }
 
@@ -28,21 +29,18 @@ uint64_t rig_nv_signaled(const struct rig_nv *d) {
   return shared_load_acquire_64((const uint64_t *)d->facts.word);
 }
 
-int device_may_wait(const struct rig_nv *d) {
-  int e = device_enter(d);
-  return e != 0 ? e : device_fault(d, true);
-}
-
-int rig_nv_sleep(struct rig_nv *d, uint64_t seen, int64_t still_ms) {
-  if (rig_nv_signaled(d) != seen)
-    return 0;
-  int e = device_may_wait(d);
+static int sleep_while(struct rig_nv *d, uint64_t seen, int64_t still_ms) {
+  int e = device_faulted(d);
+  if (e == 0)
+    e = device_fault(d, true);
   if (e != 0)
     return e;
   uint64_t ms = still_ms < 0 ? SLEEP_MS : (uint64_t)still_ms;
   uint64_t start = device_now();
   while (rig_nv_signaled(d) == seen) {
     e = device_fault(d, false);
+    if (e == 0)
+      e = device_faulted(d); /* by a call of another thread */
     if (e != 0)
       return e;
     uint64_t gone = device_now() - start;
@@ -52,4 +50,11 @@ int rig_nv_sleep(struct rig_nv *d, uint64_t seen, int64_t still_ms) {
     device_nap(left);
   }
   return 0;
+}
+
+int rig_nv_sleep(struct rig_nv *d, uint64_t seen, int64_t still_ms) {
+  if (rig_nv_signaled(d) != seen)
+    return 0;
+  int e = device_live(d);
+  return e != 0 ? e : device_lose(d, sleep_while(d, seen, still_ms));
 }

@@ -133,23 +133,19 @@ static int make_objects(const struct rig_nv_path *path,
 /* Undoes a make that failed with e; the reason grows by what stays. */
 static int undo(const struct rig_nv_path *path, struct channels *c, int e) {
   struct rig_nv_reply stays = {0};
-  char reason[sizeof stays.text];
+  char reason[sizeof stays.text], fault[sizeof stays.text] = "";
   snprintf(reason, sizeof reason, "%s", rig_nv_why());
   bool named = c->channel[0] != 0;
   bool gone = channels_end(path, c, &stays);
-  int f = 0;
-  if (gone || !named)
-    f = channels_free_memory(path, c);
-  if (stays.text[0] != 0)
-    return why(-e, "%s; what was made of its channels stays%s: %s", reason,
-               named && !gone ? ", with the memory that it names" : "",
-               stays.text);
-  if (f != 0) {
-    char fault[sizeof stays.text];
+  if ((gone || !named) && channels_free_memory(path, c) != 0)
     snprintf(fault, sizeof fault, "%s", rig_nv_why());
-    return why(-e, "%s; memory of its rings stays: %s", reason, fault);
-  }
-  return why(-e, "%s", reason);
+  return why(-e, "%s%s%s%s%s%s", reason,
+             stays.text[0] ? "; what was made of its channels stays" : "",
+             stays.text[0] == 0 ? ""
+             : named && !gone   ? ", with the memory that it names: "
+                                : ": ",
+             stays.text, fault[0] ? "; memory of its rings stays: " : "",
+             fault);
 }
 
 int channels_make(const struct rig_nv_path *path, const struct abi_rm_layout *l,

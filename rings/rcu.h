@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "rings/shared.h"
+#include "rings/validate.h"
 
 #ifdef __has_feature
 #if __has_feature(thread_sanitizer)
@@ -66,16 +67,19 @@ extern char ring_rcu_tag; /* every section to every grace period */
 static inline void ring_rcu_lock(void) {
   coop_point();
   urcu_bp_read_lock();
+  VALIDATE_ENTER(&rig_nv_lock_in_rcu);
 }
 
 static inline void ring_rcu_unlock(void) {
   coop_point();
+  VALIDATE_LEAVE(&rig_nv_lock_in_rcu);
   RING_RCU_LEAVES(); /* partner: the writer's RING_RCU_WAITED */
   urcu_bp_read_unlock();
 }
 
 /* Returns once no section that was open before the call is. */
 static inline void ring_rcu_synchronize(void) {
+  VALIDATE_SYNCHRONIZE();
   urcu_bp_synchronize_rcu();
   RING_RCU_WAITED(); /* partner: the readers' RING_RCU_LEAVES */
 }

@@ -4,6 +4,7 @@
 #include "rings/io.h"
 #include "rings/point.h"
 #include "rings/rcu.h"
+#include "rings/validate.h"
 
 void ring_flush(const struct rings *r, bool launches) {
   if (r->flush && (launches || shared_load_32(&r->mapped) != 0))
@@ -64,11 +65,13 @@ static const char *waits_refused(const struct rings *r,
 /* From a place to a value that some thread publishes. */
 static void go(struct rings *r, const struct rig_submission *s,
                const struct ring_need *need, const struct ring_plan *p) {
+  VALIDATE_ENTER(&rig_nv_lock_in_reserve);
   RING_POINT(ENCODE);
   ring_encode(r, s, need, p);
   RING_POINT(ENCODED);
   io_write_fence(); /* this core's ring contents, before "encoded" */
   mark_write(&r->marks, &p->to);
+  VALIDATE_LEAVE(&rig_nv_lock_in_reserve);
   RING_POINT(ARRIVE);
   seat_arrive(r);
 }

@@ -195,8 +195,8 @@ static void change_words(struct walk *k) {
   unsigned n = 0;
   if (now == NULL)
     return;
-  if (setup_after(now->local_seq, from->setup) ||
-      (now->local != 0 && from->owes & 1u << RIG_COMPUTE0))
+  if (now->local != 0 && (setup_after(now->local_seq, from->setup) ||
+                          from->owes & 1u << RIG_COMPUTE0))
     n += abi_local_memory(w + n, now->local, now->local_per_tpc);
   if (setup_after(now->code_seq, from->setup))
     n += abi_invalidate_caches(w + n);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/api/rig_nv.h"
+#include "stress/kernels.h"
 #include "tools/allocator.h"
 
 enum { CALLS = 1000 };
@@ -79,11 +80,30 @@ static void test_allocations(void **state) {
       parts[i + 1].nafter = 1;
     }
     struct rig_part fill = rig_part_fill(at + 1, 4099, 7);
+    struct kernels k;
+    assert_int_equal(kernels_make(d, path, &k), 0);
+    const struct {
+      _Alignas(16) struct rig_block block;
+      uint64_t params[4];
+    } args = {{{1, 1, 1}, {32, 1, 1}, 0, 0}, {at + 65536, at, 4096, 0x55}};
+    struct rig_part launches[64];
+    for (int i = 0; i < 64; i++)
+      launches[i] = i % 3 ? rig_part_launch(k.mix.code, k.mix.launch, 0,
+                                            sizeof args.params)
+                          : parts[i];
     const struct rig_submission kinds[] = {
         {0},
         {.parts = parts, .nparts = 1},
         {.parts = &fill, .nparts = 1},
         {.parts = parts, .nparts = 64},
+        {.parts = launches + 1,
+         .nparts = 1,
+         .args = &args,
+         .args_bytes = sizeof args},
+        {.parts = launches,
+         .nparts = 64,
+         .args = &args,
+         .args_bytes = sizeof args},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
       struct job j = {.d = d, .mode = mode, .s = &kinds[i]};
@@ -95,6 +115,7 @@ static void test_allocations(void **state) {
                     modes[mode], i, j.first);
       assert_int_equal(j.later, 0);
     }
+    assert_int_equal(kernels_end(&k), 0);
     assert_int_equal(rig_nv_free(d, r), 0);
     assert_int_equal(rig_nv_stop(d, NULL), 0);
     assert_int_equal(rig_nv_release(d), 0);

@@ -161,6 +161,7 @@ struct replay_counts arena_counts(const struct arena *a) {
     sum.parts += c->parts;
     sum.copies += c->copies;
     sum.fills += c->fills;
+    sum.launches += c->launches;
     sum.words += c->words;
     sum.ops += c->ops;
     sum.joins += c->joins;

@@ -47,6 +47,7 @@ enum effect_byte effect_byte(const struct effect *e, struct place p,
     uint64_t column = i - row * e->dst_pitch;
     if (column >= e->bytes)
       return EFFECT_BYTE_NO;
+    *value = e->mask;
     from->region = e->src.region;
     from->at = e->src.at + row * e->src_pitch + column;
     return EFFECT_BYTE_FROM;

@@ -17,7 +17,7 @@ struct place {
 };
 
 enum effect_kind {
-  EFFECT_COPY,  /* rows of bytes from src to dst */
+  EFFECT_COPY,  /* rows of bytes from src to dst, each byte ^ mask */
   EFFECT_FILL,  /* bytes at dst, each component `unit` low bytes of value */
   EFFECT_STORE, /* the 8 bytes at dst hold value */
   EFFECT_READ   /* the 8 bytes at src are read: an acquire */
@@ -29,6 +29,7 @@ struct effect {
   bool ordered;  /* after all before it in its part, before all after it */
   struct place dst, src;
   uint64_t bytes, rows, dst_pitch, src_pitch;
+  unsigned char mask;
   unsigned unit;
   uint64_t value;
 };
@@ -45,7 +46,8 @@ bool places_meet(struct place a, uint64_t n, struct place b, uint64_t m);
 bool effects_conflict(const struct effect *, const struct effect *);
 
 /* Whether e writes the byte at p. Where it does, *value is that byte or, for
- * a copy, *from is where it comes from and the answer is EFFECT_BYTE_FROM. */
+ * a copy, the byte is *value ^ the one at *from and the answer is
+ * EFFECT_BYTE_FROM. */
 enum effect_byte { EFFECT_BYTE_NO, EFFECT_BYTE_IS, EFFECT_BYTE_FROM };
 enum effect_byte effect_byte(const struct effect *e, struct place p,
                              unsigned char *value, struct place *from);

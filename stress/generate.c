@@ -23,7 +23,7 @@ struct effect *replay_effect(struct replay *r, const struct effect *e) {
   mix(r, (uint64_t)e->dst.region << 48 ^ e->dst.at);
   mix(r, (uint64_t)e->src.region << 48 ^ e->src.at);
   mix(r, e->bytes ^ e->rows << 32);
-  mix(r, e->value);
+  mix(r, e->value ^ e->mask);
   return to;
 }
 
@@ -82,18 +82,20 @@ uint64_t replay_word(const struct replay *r, struct place p) {
   uint64_t word = 0;
   for (unsigned i = 0; i < 8; i++) {
     struct place at = {p.region, p.at + i};
-    unsigned char byte;
+    unsigned char byte = 0, mask = 0;
     size_t e = r->neffects;
     enum effect_byte is = EFFECT_BYTE_NO;
     while (e > 0 && is != EFFECT_BYTE_IS) {
       struct place from;
       is = effect_byte(&r->effects[--e], at, &byte, &from);
-      if (is == EFFECT_BYTE_FROM)
+      if (is == EFFECT_BYTE_FROM) {
         at = from;
+        mask ^= byte;
+      }
     }
     if (is != EFFECT_BYTE_IS)
       byte = r->mirrors[at.region].bytes[at.at];
-    word |= (uint64_t)byte << (8 * i);
+    word |= (uint64_t)(byte ^ mask) << (8 * i);
   }
   return word;
 }
@@ -161,6 +163,45 @@ static void fill_part(struct replay *r, struct rig_part *p) {
   r->counts.fills++;
 }
 
+/* An address as a parameter: itself, or the sum of a slot and what is there. */
+static uint64_t parameter(struct replay *r, struct rig_launch *l, unsigned at,
+                          struct place p) {
+  uint64_t address = replay_address(r, p);
+  if (random_one_in(&r->random, 3))
+    return address;
+  unsigned slot = 2 * r->nparts + at / 8;
+  r->slots[slot] = r->regions[p.region].address;
+  r->refs[r->nparts][l->nrefs++] = (struct rig_ref){at, slot};
+  return address - r->slots[slot];
+}
+
+static void launch_part(struct replay *r, struct rig_part *p) {
+  const struct replay_kernel *k = &r->options.kernel;
+  struct effect e = {.kind = EFFECT_COPY, .part = r->nparts};
+  if (!replay_copy(r, &e, 1, false))
+    e.bytes = 0;
+  e.mask = (unsigned char)random_next(&r->random);
+  uint32_t block = r->nparts * BLOCK;
+  *p = rig_part_launch(k->code, k->launch, block, 28);
+  p->launch.refs = r->refs[r->nparts];
+  struct rig_block b = {
+      .groups = {(uint32_t)random_in(&r->random, 1, 5), 1, 1},
+      .threads = {(uint32_t)random_in(&r->random, 1, 128), 1, 1}};
+  if (k->dynamic && random_one_in(&r->random, 4))
+    b.shared = (uint32_t)random_in(&r->random, 1, k->dynamic);
+  uint64_t dst = parameter(r, &p->launch, 0, e.dst);
+  uint64_t src = parameter(r, &p->launch, 8, e.src);
+  uint32_t mask = e.mask;
+  unsigned char *to = r->args + block;
+  memcpy(to, &b, sizeof b);
+  memcpy(to + sizeof b, &dst, sizeof dst);
+  memcpy(to + sizeof b + 8, &src, sizeof src);
+  memcpy(to + sizeof b + 16, &e.bytes, sizeof e.bytes);
+  memcpy(to + sizeof b + 24, &mask, sizeof mask);
+  replay_effect(r, &e);
+  r->counts.launches++;
+}
+
 /* Joins the part to the other queue's part at f, or after it. */
 static void join(struct replay *r, struct rig_part *p, int f) {
   r->after[r->nparts][p->nafter++] = f;
@@ -208,7 +249,10 @@ static void make_part(struct replay *r) {
   size_t first = r->neffects;
   memset(p, 0, sizeof *p);
   p->queue = random_one_in(&r->random, 2) ? RIG_COPY0 : RIG_COMPUTE0;
-  if (random_one_in(&r->random, p->queue == RIG_COPY0 ? 2 : 4))
+  if (p->queue == RIG_COMPUTE0 && r->options.kernel.launch &&
+      !random_one_in(&r->random, 3))
+    launch_part(r, p);
+  else if (random_one_in(&r->random, p->queue == RIG_COPY0 ? 2 : 4))
     (r->options.fills && random_one_in(&r->random, 4) ? fill_part
                                                       : copy_part)(r, p);
   else
@@ -267,6 +311,10 @@ static void begin(struct replay *r) {
   r->submission = (struct rig_submission){
       .parts = r->parts,
       .waits = r->waits,
+      .args = r->args,
+      .args_bytes = sizeof r->args,
+      .slots = r->slots,
+      .nslots = sizeof r->slots / sizeof *r->slots,
   };
 }
 

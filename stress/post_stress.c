@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/device.h"
+#include "stress/kernels.h"
 #include "stress/post_run.h"
 #include "tools/allocator.h"
 
@@ -38,13 +39,16 @@ struct row {
 /* Small rings come with submissions that mostly fit them. */
 static const struct row rows[] = {
     {"smallest",
-     {.entries = 4, .segment_bytes = 512, .in_flight = 2},
+     {.entries = 4, .segment_bytes = 512, .in_flight = 2, .launch_bytes = 1024},
      1,
      2,
      1,
      256},
     {"small, four in flight",
-     {.entries = 16, .segment_bytes = 2048, .in_flight = 4},
+     {.entries = 16,
+      .segment_bytes = 2048,
+      .in_flight = 4,
+      .launch_bytes = 4096},
      2,
      3,
      2,
@@ -55,19 +59,27 @@ static const struct row rows[] = {
       .in_flight = 8,
       .start_entries = UINT32_MAX - 63,
       .start_units = UINT32_MAX - 100,
-      .start_joins = UINT64_MAX - 3},
+      .start_joins = UINT64_MAX - 3,
+      .launch_bytes = 8192,
+      .start_launch = UINT32_MAX - 20},
      4,
      4,
      3,
      1024},
     {"middling",
-     {.entries = 256, .segment_bytes = 16384, .in_flight = 64},
+     {.entries = 256,
+      .segment_bytes = 16384,
+      .in_flight = 64,
+      .launch_bytes = 32768},
      6,
      6,
      3,
      2048},
     {"as opened",
-     {.entries = 262144, .segment_bytes = 1 << 20, .in_flight = 32768},
+     {.entries = 262144,
+      .segment_bytes = 1 << 20,
+      .in_flight = 32768,
+      .launch_bytes = 1 << 20},
      6,
      6,
      3,
@@ -89,6 +101,7 @@ struct test {
   uint64_t start;
   const struct rig_nv_path *path;
   struct rig_nv *device;
+  struct kernels kernels;
   struct arena arena;
   struct chain chain;
   struct post_run run;
@@ -164,6 +177,8 @@ static int with_arena(struct test *t) {
   o.replay.most_ops = t->row->ops;
   o.replay.most_waits = t->row->waits;
   o.replay.most_bytes = t->row->bytes;
+  o.replay.kernel =
+      (struct replay_kernel){t->kernels.mix.code, t->kernels.mix.launch, 4096};
   arena_least(&o, o.bytes);
   for (unsigned i = 0; i < ARENA_REGIONS; i++)
     o.bytes[i] += (uint64_t)(i == ARENA_DATA ? 65536 : 4096) * o.slices;
@@ -182,6 +197,8 @@ static int with_device(struct test *t) {
   o.allocator = tool_allocator();
   if (device_make_sized(t->path, &o, &t->row->sizes, &t->device))
     return failed(t, "making the device", rig_nv_why());
+  if (kernels_make(t->device, t->path, &t->kernels))
+    return failed(t, "loading kernels", rig_nv_why());
   int is = with_arena(t);
   const char *failure;
   if (is != 0)
@@ -192,6 +209,8 @@ static int with_device(struct test *t) {
     is = failed(t, "free", rig_nv_why());
   if (arena_end(&t->arena, &failure))
     is = failed(t, "free", failure);
+  if (kernels_end(&t->kernels))
+    is = failed(t, "unloading kernels", rig_nv_why());
   if (rig_nv_release(t->device))
     is = failed(t, "release", rig_nv_why());
   return is;

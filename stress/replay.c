@@ -22,8 +22,10 @@ static void run_copy(struct replay *r, const struct effect *e, uint32_t tag) {
     uint64_t to = e->dst.at + row * e->dst_pitch;
     memmove(dst->bytes + to, src->bytes + e->src.at + row * e->src_pitch,
             e->bytes);
-    for (uint64_t i = 0; i < e->bytes; i++)
+    for (uint64_t i = 0; i < e->bytes; i++) {
+      dst->bytes[to + i] ^= e->mask;
       dst->wrote[to + i] = tag;
+    }
   }
 }
 

@@ -19,6 +19,7 @@
  * What it makes:
  *   - copies between any of its regions, odd addresses and sizes, rows,
  *     zero bytes, and on COPY:0 alone where they have a byte;
+ *   - launches of a kernel that copies and masks, where it is given one;
  *   - words on both queues that release, acquire, copy and fill;
  *   - `after` joins: each that a part needs, or one that implies it, and some
  *     that nobody needs. Parts of different queues that no join orders touch
@@ -41,6 +42,15 @@
 
 #define REPLAY_MOST_REGIONS 8
 
+/* What launches name: a kernel of four parameters, the addresses dst and src,
+ * the 64-bit number n and a 32-bit mask, that has dst[i] = src[i] ^ mask for n
+ * bytes, whatever its grid and group of one dimension, up to 128 threads. */
+struct replay_kernel {
+  uint64_t code;
+  const void *launch; /* NULL: no launches */
+  uint32_t dynamic;   /* the most bytes of dynamic shared memory it may have */
+};
+
 struct replay_options {
   uint64_t seed;
   uint64_t start;      /* the timeline's value before the first one */
@@ -50,7 +60,8 @@ struct replay_options {
   unsigned most_rows;  /* of a copy part, 1..8; words have boxes anyway */
   bool fills;          /* whether parts fill */
   unsigned most_waits; /* of one submission, 0..64 */
-  uint64_t word_gpu;   /* the device's word, to wait for; 0: no such waits */
+  struct replay_kernel kernel;
+  uint64_t word_gpu; /* the device's word, to wait for; 0: no such waits */
 };
 
 struct replay_region {
@@ -68,7 +79,8 @@ struct replay_difference {
 };
 
 struct replay_counts {
-  uint64_t submissions, parts, copies, fills, words, ops, joins, waits, bytes;
+  uint64_t submissions, parts, copies, fills, launches, words, ops, joins,
+      waits, bytes;
   uint64_t skipped;
 };
 

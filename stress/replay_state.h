@@ -18,6 +18,7 @@ enum {
   MOST_AFTER = 4,
   MOST_SEGMENTS = 3,
   MOST_STAGED = 128, /* bytes that the host writes for one copy */
+  BLOCK = 64,        /* bytes of one launch's block and parameters */
   HOST_WORDS = 16,   /* at the start of the host's region */
   MOST_PENDING = 256
 };
@@ -56,6 +57,9 @@ struct replay {
   struct rig_part parts[MOST_PARTS];
   int after[MOST_PARTS][MOST_AFTER];
   uint32_t entries[MOST_PARTS][2 * MOST_SEGMENTS];
+  _Alignas(16) unsigned char args[MOST_PARTS * BLOCK];
+  struct rig_ref refs[MOST_PARTS][2];
+  uint64_t slots[2 * MOST_PARTS];
   struct rig_wait waits[MOST_WAITS];
   struct effect effects[MOST_PARTS * 2 * MOST_OPS];
   size_t neffects;

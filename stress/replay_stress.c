@@ -15,6 +15,7 @@
 
 #include "core/device.h"
 #include "stress/arena.h"
+#include "stress/kernels.h"
 #include "tools/allocator.h"
 
 enum { CHECKPOINTS = 4, PATIENCE_SECONDS = 60 };
@@ -35,13 +36,19 @@ struct row {
 /* Small rings come with submissions that mostly fit them. */
 static const struct row rows[] = {
     {"smallest",
-     {.entries = 8, .segment_bytes = 1024, .in_flight = 4},
+     {.entries = 8,
+      .segment_bytes = 1024,
+      .in_flight = 4,
+      .launch_bytes = 2048},
      2,
      2,
      2,
      256},
     {"small, two in flight",
-     {.entries = 16, .segment_bytes = 4096, .in_flight = 2},
+     {.entries = 16,
+      .segment_bytes = 4096,
+      .in_flight = 2,
+      .launch_bytes = 4096},
      5,
      4,
      3,
@@ -52,19 +59,27 @@ static const struct row rows[] = {
       .in_flight = 8,
       .start_entries = UINT32_MAX - 31,
       .start_units = UINT32_MAX - 100,
-      .start_joins = UINT64_MAX - 3},
+      .start_joins = UINT64_MAX - 3,
+      .launch_bytes = 8192,
+      .start_launch = UINT32_MAX - 20},
      8,
      4,
      3,
      1024},
     {"middling",
-     {.entries = 256, .segment_bytes = 16384, .in_flight = 64},
+     {.entries = 256,
+      .segment_bytes = 16384,
+      .in_flight = 64,
+      .launch_bytes = 65536},
      12,
      6,
      3,
      4096},
     {"as opened",
-     {.entries = 262144, .segment_bytes = 1 << 20, .in_flight = 32768},
+     {.entries = 262144,
+      .segment_bytes = 1 << 20,
+      .in_flight = 32768,
+      .launch_bytes = 1 << 20},
      12,
      6,
      3,
@@ -86,6 +101,7 @@ struct test {
   uint64_t start, last;
   const struct rig_nv_path *path;
   struct rig_nv *device;
+  struct kernels kernels;
   struct arena arena;
   struct tally tally;
 };
@@ -225,6 +241,8 @@ static int with_arena(struct test *t) {
   o.replay.most_ops = t->row->ops;
   o.replay.most_waits = t->row->waits;
   o.replay.most_bytes = t->row->bytes;
+  o.replay.kernel =
+      (struct replay_kernel){t->kernels.mix.code, t->kernels.mix.launch, 4096};
   arena_least(&o, o.bytes);
   o.bytes[RIG_DEVICE] += 65536;
   o.bytes[RIG_PINNED] += 16384;
@@ -237,11 +255,11 @@ static int with_arena(struct test *t) {
   int is = submissions(t);
   struct replay_counts c = arena_counts(&t->arena);
   printf("%-22s %-6s from %20" PRIu64 ": %" PRIu64 " submitted, %" PRIu64
-         " ops, %" PRIu64 " joins, %" PRIu64 " waits, %" PRIu64
-         " bytes; FITS %" PRIu64 " LATER %" PRIu64 " NEVER %" PRIu64
-         " GROW %" PRIu64 " BUSY %" PRIu64 "\n",
+         " ops, %" PRIu64 " launches, %" PRIu64 " joins, %" PRIu64
+         " waits, %" PRIu64 " bytes; FITS %" PRIu64 " LATER %" PRIu64
+         " NEVER %" PRIu64 " GROW %" PRIu64 " BUSY %" PRIu64 "\n",
          t->row->name, t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel",
-         t->start, c.submissions, c.ops, c.joins, c.waits, c.bytes,
+         t->start, c.submissions, c.ops, c.launches, c.joins, c.waits, c.bytes,
          t->tally.fits, t->tally.later, t->tally.never, t->tally.grow,
          t->tally.busy);
   fflush(stdout);
@@ -257,12 +275,16 @@ static int with_device(struct test *t) {
   o.allocator = tool_allocator();
   if (device_make_sized(t->path, &o, &t->row->sizes, &t->device))
     return failed(t, "making the device", rig_nv_why());
-  int is = with_arena(t);
+  int is = kernels_make(t->device, t->path, &t->kernels) == 0
+               ? with_arena(t)
+               : failed(t, "loading kernels", rig_nv_why());
   const char *failure;
   if (rig_nv_stop(t->device, NULL) && is == 0)
     is = failed(t, "stop", rig_nv_why());
   if (arena_end(&t->arena, &failure) && is == 0)
     is = failed(t, "free", failure);
+  if (kernels_end(&t->kernels) && is == 0)
+    is = failed(t, "unloading kernels", rig_nv_why());
   if (rig_nv_release(t->device) && is == 0)
     is = failed(t, "release", rig_nv_why());
   return is;

@@ -24,6 +24,14 @@
  * Errors: functions return 0, or the negative of an enum rig_nv_error with
  * the reason in rig_nv_why. INVALID changed nothing.
  *
+ * A FAULT that a call answers before stop, and a STALLED of rig_nv_wait, lose
+ * the device, and the reason is kept. From then on the functions that allocate,
+ * map, move memory, load code, post or wait answer LOST with that first reason,
+ * and a thread that waits does so within milliseconds; rig_nv_sleep answers
+ * FAULT with it where it was a fault. rig_nv_room and rig_nv_submit go on. What
+ * is left to do is rig_nv_stop. Frees, rig_nv_unload and rig_nv_signaled work
+ * as ever.
+ *
  * Threads: any thread may call any function, at the same time as others,
  * within the rules each states. No function is a cancellation point, and none
  * may be left by longjmp. Entry points that may take a lock are refused with
@@ -46,7 +54,7 @@ enum rig_nv_error {
   RIG_NV_NO_MEMORY,   /* the GPU or the host lacks the memory */
   RIG_NV_SHORT,       /* a growth lacks memory */
   RIG_NV_REFUSED,     /* the path or its resource manager refused */
-  RIG_NV_LOST,        /* the device was lost before */
+  RIG_NV_LOST,        /* the device was lost before, for the same reason */
   RIG_NV_TIMEOUT,     /* the deadline passed */
   RIG_NV_STALLED,     /* the word stood still for the bound */
   RIG_NV_NEVER,       /* the parts fit no rings of this device */
@@ -108,15 +116,20 @@ RIG_PUBLIC int rig_nv_make(const struct rig_nv_path *,
 
 /* Stops the device and waits for none of its work. No other call on it may be
  * in flight. `fault` is why it was lost, or NULL; it is not kept. The word
- * then reads, or comes to read, the last value submitted. Frees, location and
- * rig_nv_signaled stay; a second call returns 0.
+ * then reads, or comes to read, the last value submitted: it comes to where the
+ * channels could not be ended, and as their work ends. Free regions and unload
+ * images only once it reads that. Frees, location and rig_nv_signaled stay.
+ *
+ * A second call returns 0 and asks nothing of the path. It writes the last
+ * value where the channels could not be ended and have both faulted since.
  * FAULT: a free of the device's own memory failed, which the device kept; it
  * is stopped all the same. INVALID: called with a lock held. */
 RIG_PUBLIC int rig_nv_stop(struct rig_nv *, const char *fault);
 
 /* Gives back what outlives stop. INVALID before stop, while regions that the
- * caller did not free live, and while a word of the device's own, which goes
- * with it, is viewed or has not reached the last value. */
+ * caller did not free or images that it did not unload live, and while a word
+ * of the device's own, which goes with it, is viewed or has not reached the
+ * last value. FAULT: the path kept memory; the device is gone all the same. */
 RIG_PUBLIC int rig_nv_release(struct rig_nv *);
 
 RIG_PUBLIC const struct rig_facts *rig_nv_facts(const struct rig_nv *);
@@ -165,7 +178,8 @@ RIG_PUBLIC int rig_nv_map_peer(struct rig_nv *, struct rig_nv *other,
 /* Gives back a region of this device once none of its work uses it; also
  * after stop. FAULT: the path failed, and keeps the memory; the region is
  * gone. INVALID: not a region of this device, other devices' views of it
- * live, or a lock is held. */
+ * live, a lock is held, or it is the device's word and the device is not
+ * stopped or the word not at the last value. */
 RIG_PUBLIC int rig_nv_free(struct rig_nv *, struct rig_nv_region *);
 
 /* The same, once v is reached: at once where it is, else at the device's next
@@ -178,6 +192,16 @@ RIG_PUBLIC int rig_nv_free_after(struct rig_nv *, struct rig_nv_region *,
 /* Where the region lies, for as long as it lives. */
 RIG_PUBLIC struct rig_location rig_nv_locate(const struct rig_nv_region *);
 
+/* How the PCI function at the bus address fn of this machine, such as
+ * "0000:41:00.0", reaches all bytes of a region that rig_nv_alloc made. The
+ * memory stays where it is. Once a bus address was given, it is never given
+ * back: it stays out of any other allocation, and the path in use, until the
+ * process exits, whatever is freed, stopped or released.
+ * REFUSED with the cause, and fn where that is no function's address; INVALID:
+ * another region, or no fn; NO_MEMORY, FAULT; REFUSED after stop. */
+RIG_PUBLIC int rig_nv_dma(struct rig_nv *, struct rig_nv_region *,
+                          const char *fn, struct rig_dma *);
+
 /* Moves n bytes between host memory and the region, from byte `at` of it, and
  * returns once they are moved. Staged through Pinned memory of the device's
  * own, by submissions where the host does not address the region.
@@ -186,11 +210,89 @@ RIG_PUBLIC struct rig_location rig_nv_locate(const struct rig_nv_region *);
  * values, and every value is reached as they return 0, so the caller's next
  * one is rig_nv_signaled + 1. In post mode any threads may, at the same time.
  * INVALID: a range outside the region. NO_MEMORY; FAULT; STALLED: the word
- * stood still for hang_ms, or a minute where the path states none. */
+ * stood still for hang_ms, or a minute where the path states none. After one of
+ * these two, or LOST, work may still use the region, and it is to be freed
+ * after stop alone. */
 RIG_PUBLIC int rig_nv_upload(struct rig_nv *, struct rig_nv_region *,
                              uint64_t at, const void *, uint64_t n);
 RIG_PUBLIC int rig_nv_download(struct rig_nv *, const struct rig_nv_region *,
                                uint64_t at, void *, uint64_t n);
+
+/* ---- images ---- */
+
+struct rig_nv_image; /* a cubin that a device loaded */
+
+/* What a launch of a function names, until its image is unloaded. */
+struct rig_nv_entry {
+  uint64_t code;      /* struct rig_launch's code */
+  const void *launch; /* and launch */
+  uint32_t params;    /* bytes of parameters that it reads */
+  uint32_t threads;   /* the most of a group */
+};
+
+/* Takes the n bytes of a cubin, which it copies. *place_bytes is what the code
+ * takes of a region. The image knows nothing of the GPU's memory yet:
+ *
+ *   load, alloc place_bytes, lay, upload, entry, submit launches
+ *
+ * INVALID, with the section, symbol or attribute: no cubin that this library
+ * reads, such as one that refers to device functions of CUDA's driver (printf,
+ * assert); one of another architecture than the device's; a device whose
+ * launches are not known. HOST_MEMORY; REFUSED once the device is stopped. */
+RIG_PUBLIC int rig_nv_image_load(struct rig_nv *, const void *cubin, size_t n,
+                                 uint64_t *place_bytes, struct rig_nv_image **);
+
+/* Writes to out the place_bytes bytes that the caller uploads to the start of
+ * the region, relocated for its address. They are the caller's, and so is the
+ * region, which stays until the image is unloaded. The device's next work on
+ * COMPUTE:0 first invalidates the caches, since other code may have been
+ * there. An image may be laid again, elsewhere, until an entry or a prepare of
+ * it made a function ready: entries hold addresses. It waits for the threads
+ * that are in rig_nv_room, rig_nv_submit or rig_nv_post, and so does a growth
+ * of local memory.
+ *
+ * INVALID, and out may be written: that; a region of another device, or too
+ * small. REFUSED once the device is stopped. */
+RIG_PUBLIC int rig_nv_image_lay(struct rig_nv_image *,
+                                const struct rig_nv_region *, void *out);
+
+/* The image's function of that name, made ready: launches of it allocate
+ * nothing. The first call may block, as the device's local memory grows to
+ * what the function's stack takes; a later one makes nothing and answers the
+ * same. It waits for a prepare of the function.
+ *
+ * ABSENT: there is none of that name. INVALID: the function takes more than a
+ * launch can, with the reason; the image was not laid. SHORT: the GPU lacks
+ * *need bytes of local memory. HOST_MEMORY, REFUSED; FAULT, as
+ * rig_nv_local. After any of these nothing was made. */
+RIG_PUBLIC int rig_nv_entry(struct rig_nv_image *, const char *name,
+                            struct rig_nv_entry *, uint64_t *need);
+
+/* Starts what rig_nv_entry makes and returns without waiting for it, so that
+ * several functions are made ready at once. It reports nothing, failures
+ * included, and leaves rig_nv_why as it was: the next rig_nv_entry of the
+ * function answers as if it made it itself. It starts nothing for a function
+ * that has an entry or a started prepare, before rig_nv_image_lay, with eight
+ * of the image running, and where the system has no thread. rig_nv_unload and
+ * rig_nv_stop wait for what it started. */
+RIG_PUBLIC void rig_nv_prepare(struct rig_nv_image *, const char *name);
+
+/* Ends the image and its entries, once no work that launches them can run;
+ * also after stop. Its region is the caller's. INVALID: no image of this
+ * device, or a lock is held. */
+RIG_PUBLIC int rig_nv_unload(struct rig_nv *, struct rig_nv_image *);
+
+/* Grows the local memory of kernels until each thread has bytes_per_thread:
+ * its stack, and 576 bytes beyond it. It takes effect with the device's next
+ * work on COMPUTE:0. What it replaces goes back once no work uses it, at the
+ * device's next allocation or growth of local memory, or as it stops.
+ *
+ * 0, also where the threads have as much. SHORT: the GPU lacks *need bytes.
+ * INVALID from 2^40 bytes on; HOST_MEMORY; REFUSED, also once the device is
+ * stopped. FAULT: the path failed, or it kept a replaced piece. Whatever fails
+ * has grown nothing. */
+RIG_PUBLIC int rig_nv_local(struct rig_nv *, uint64_t bytes_per_thread,
+                            uint64_t *need);
 
 /* Whether the submission fits now (enum rig_room). Writes nothing; any threads
  * at once. In turn mode the turn's holder asks it before each submit. Lock-
@@ -210,7 +312,8 @@ RIG_PUBLIC enum rig_done rig_nv_submit(void *self, uint64_t v,
  * time, with no turn. 0 with *v, and then the work runs once the threads now
  * in these functions have gone on; an enum rig_room above 0, nothing written:
  * RIG_LATER, RIG_NEVER, RIG_GROW; -RIG_NV_INVALID, nothing written: the waits
- * that rig_nv_submit refuses, turn mode.
+ * that rig_nv_submit refuses, turn mode; -RIG_NV_LOST, -RIG_NV_REFUSED once
+ * stopped, likewise.
  *
  * Between the taking of the value and its publication the thread may not be
  * cancelled, leave by longjmp or fork, nor a signal handler of it call these
@@ -240,8 +343,8 @@ RIG_PUBLIC uint64_t rig_nv_signaled(const struct rig_nv *);
 RIG_PUBLIC int rig_nv_sleep(struct rig_nv *, uint64_t seen, int64_t still_ms);
 
 /* Waits until v is reached. deadline_ns is a time of CLOCK_MONOTONIC;
- * UINT64_MAX is none. 0; TIMEOUT; STALLED once the word stood still for the
- * path's hang_ms; FAULT. */
+ * UINT64_MAX is none. 0, also of a lost device where v is reached; TIMEOUT;
+ * STALLED once the word stood still for the path's hang_ms; FAULT; LOST. */
 RIG_PUBLIC int rig_nv_wait(struct rig_nv *, uint64_t v, uint64_t deadline_ns);
 
 /* Pays ahead what the calling thread's first submission costs beyond stores:
@@ -291,6 +394,66 @@ RIG_PUBLIC void rig_nv_model_options_init(struct rig_nv_model_options *);
 /* Opens the model. options NULL is the defaults. INVALID, HOST_MEMORY. */
 RIG_PUBLIC int rig_nv_path_model(const struct rig_nv_model_options *,
                                  const struct rig_nv_path **);
+
+/* A GPU of this machine, through NVIDIA's kernel driver. */
+struct rig_nv_nvidia_options {
+  size_t size; /* sizeof of this structure: rig_nv_nvidia_options_init */
+  int gpu;     /* its number, in bus order; -1 the first that opens (default) */
+};
+
+RIG_PUBLIC void rig_nv_nvidia_options_init(struct rig_nv_nvidia_options *);
+
+/* Opens the GPU, for this process: one path a GPU at a time, and no use of it
+ * in a forked child. options NULL is the defaults. ABSENT: there is no such
+ * driver or no such GPU. REFUSED: the release of the driver is none of 570,
+ * 580 and 610, before any other call; the driver refused a call. NO_MEMORY;
+ * HOST_MEMORY; INVALID: the GPU is open. rig_nv_path_close also answers FAULT,
+ * the path closed all the same, where the driver refused to give back. */
+RIG_PUBLIC int rig_nv_path_nvidia(const struct rig_nv_nvidia_options *,
+                                  const struct rig_nv_path **);
+
+/* A launch that the model runs, as its descriptor and its constant banks hold
+ * it: grid and group are the descriptor's sizes, bank_grid and bank_group what
+ * bank 0 says of them, which is what a GPU's kernel reads. Banks are copies,
+ * gone once the kernel returns, [0] with the parameters from params on; bytes
+ * 0 is no such bank. */
+struct rig_nv_model_launch {
+  uint64_t descriptor, code; /* addresses */
+  uint32_t grid[3], group[3], bank_grid[3], bank_group[3];
+  uint32_t shared; /* bytes of a group: reserved, its own and dynamic ones */
+  uint32_t local;  /* bytes of a thread */
+  uint32_t registers, barriers;
+  const void *params;
+  uint32_t params_bytes; /* to the end of bank 0, which ends in units of 16 */
+  struct {
+    const void *at;
+    uint32_t bytes;
+  } bank[8];
+  void *model; /* the model's own */
+};
+
+/* A kernel: does the work of the whole launch. It runs in the model's thread
+ * with its lock held, so it waits for nothing, and it calls no function of this
+ * library but the next two. */
+typedef void rig_nv_model_kernel(const struct rig_nv_model_launch *, void *ctx);
+
+/* Between the launch's kernel and the GPU's memory, n bytes at GPU address
+ * `at`. The memory is read as it is as the launch starts, with what the launch
+ * itself wrote; what it writes others see once it has ended. So there are no
+ * atomic operations on what launches that run at once share. false: an address
+ * that no memory has; the launch faults once the kernel returns. */
+RIG_PUBLIC bool rig_nv_model_read(const struct rig_nv_model_launch *,
+                                  uint64_t at, void *, uint64_t n);
+RIG_PUBLIC bool rig_nv_model_write(const struct rig_nv_model_launch *,
+                                   uint64_t at, const void *, uint64_t n);
+
+/* Binds the kernel to the code at the GPU address: launches of that address
+ * call fn with ctx. Their parameters begin at params_offset of bank 0. Binding
+ * again replaces; fn NULL unbinds. Returns once no launch runs what was bound
+ * before. INVALID: not a path of the model; nothing to unbind; HOST_MEMORY. */
+RIG_PUBLIC int rig_nv_model_bind(const struct rig_nv_path *, uint64_t code,
+                                 uint32_t params_offset,
+                                 rig_nv_model_kernel *fn, void *ctx);
 
 /* Closes a path that was opened by a function of this library, once its
  * device is released. INVALID while something of a device still holds it. */

@@ -5,11 +5,20 @@
 #include "tools/rig_nv/output.h"
 #include "tools/rig_nv/tool.h"
 
+struct settings {
+  struct tool_which which;
+  bool json;
+};
+
 static error_t option(int key, char *text, struct argp_state *state) {
+  struct settings *s = state->input;
   (void)text;
-  if (key != 'j')
+  if (key == ARGP_KEY_INIT)
+    state->child_inputs[0] = &s->which;
+  else if (key == 'j')
+    s->json = true;
+  else
     return ARGP_ERR_UNKNOWN;
-  *(bool *)state->input = true;
   return 0;
 }
 
@@ -61,18 +70,20 @@ static int show(const struct tool_gpu *gpu, bool json) {
 int tool_info(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"json", 'j', NULL, 0, "One JSON object", 0}, {0}};
+  static const struct argp_child children[] = {{&tool_which_argp, 0, NULL, 0},
+                                               {0}};
   static const struct argp argp = {
-      options, option,
-      "",      "Prints what the device states of itself and of its GPU.",
-      NULL,    NULL,
+      options,  option,
+      "",       "Prints what the device states of itself and of its GPU.",
+      children, NULL,
       NULL};
-  bool json = false;
-  if (argp_parse(&argp, argc, argv, 0, NULL, &json))
+  struct settings s = {.which = {.gpu = -1}};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &s))
     return TOOL_ERROR;
   struct tool_gpu gpu;
-  if (tool_open(&gpu, RIG_NV_LATCH, NULL))
+  if (tool_open(&gpu, &s.which, RIG_NV_LATCH, NULL))
     return TOOL_ERROR;
-  int status = show(&gpu, json);
+  int status = show(&gpu, s.json);
   if (tool_stop(&gpu))
     status = TOOL_ERROR;
   if (tool_close(&gpu))

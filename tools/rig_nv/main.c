@@ -13,7 +13,7 @@ RIG_PUBLIC const char *argp_program_version = "rig-nv 0.1";
 static const struct command {
   const char *name;
   int (*run)(int argc, char **argv);
-} commands[] = {{"run", tool_run}, {"info", tool_info}};
+} commands[] = {{"run", tool_run}, {"info", tool_info}, {"locks", tool_locks}};
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -63,9 +63,11 @@ int main(int argc, char **argv) {
       "Commands:\n"
       "  run [FILE]  random submissions, every byte of them verified\n"
       "  info        what the device states of itself\n"
+      "  locks       the order in which a run takes its locks\n"
       "\n"
       "'rig-nv COMMAND --help' has a command's options. Exit status: 0; 1 "
-      "where run does not verify; 2 for wrong usage and for any error.",
+      "where run does not verify or a lock is out of order; 2 for wrong usage "
+      "and for any error.",
       NULL,
       NULL,
       NULL};

@@ -53,29 +53,31 @@ has_keys() {
 }
 
 # run verifies
-is 0 run --submissions 2000 --threads 4
+is 0 run --model --submissions 2000 --threads 4
 out '^verified +yes$'
 out '^submissions +2000$'
 out '^device +the model'
+out '^launches +[1-9]'
+out '^words added +262145$'
 err_none
-is 0 run --submissions=500 --threads=1 --seed=7 --json
+is 0 run --model --submissions=500 --threads=1 --seed=7 --json
 has_keys device arch submissions bytes seconds submissions_per_second \
   host_ns later verified
 out '^  "verified": true$'
 out '^  "submissions": 500,$'
-is 0 run --submissions 0
+is 0 run --model --submissions 0
 out '^verified +yes$'
 
 # both ways to submit
 for mode in post turn; do
   option=
   [ $mode = turn ] && option=--turn
-  is 0 run --submissions 3000 --threads 4 $option
+  is 0 run --model --submissions 3000 --threads 4 $option
   out "^mode +$mode$"
   out '^submissions +3000$'
   out '^values a doorbell +[0-9]+\.[0-9]{2}$'
   out '^verified +yes$'
-  is 0 run --submissions 300 --threads 3 --json $option
+  is 0 run --model --submissions 300 --threads 3 --json $option
   has_keys mode values_per_doorbell
   out "^  \"mode\": \"$mode\",$"
   out '^  "verified": true$'
@@ -86,27 +88,36 @@ printf 'odd' >"$tmp/odd"
 : >"$tmp/empty"
 head -c 300001 /dev/urandom >"$tmp/big"
 for file in odd empty big; do
-  is 0 run --submissions 300 "$tmp/$file"
+  is 0 run --model --submissions 300 "$tmp/$file"
   out '^verified +yes$'
 done
 
 # run finds a copy that wrote nothing: the first, of the upload, or a later
 # one. Where a word of it is waited for, the work stands still.
 for copy in 1 9; do
-  is 1 run --submissions 40 --threads 1 --drop-copy $copy
+  is 1 run --model --submissions 40 --threads 1 --drop-copy $copy
   out '^verified +no$'
   err 'byte [0-9]+ of [A-Z][a-z]+ memory is 0x|no progress|is not reached'
 done
-is 1 run --submissions 20 --threads 1 --drop-copy 1 --json
+is 1 run --model --submissions 20 --threads 1 --drop-copy 1 --json
 out '^  "verified": false$'
 
 # info
-is 0 info
+is 0 info --model
 out '^architecture +sm_90$'
 out '^queue 1 +COPY:0$'
-is 0 info --json
+is 0 info --model --json
 has_keys device arch queue_0 queue_1 budget most_waits copy_class
 out '^  "arch": "sm_90",$'
+
+# locks: the model's is taken, and no lock out of order
+is 0 locks --submissions 500 --threads 3
+out '^path +400$'
+err_none
+is 0 locks -n 10 --dot
+out '^digraph locks \{$'
+out '^  "path" \[xlabel="400"\];$'
+grep -q submissions "$tmp/out" && fail "locks prints what run does"
 
 # help and version
 is 0 --help
@@ -136,6 +147,8 @@ one FILE is enough|run $tmp/odd $tmp/odd
 $tmp/absent: No such file|run $tmp/absent
 $tmp: Is a directory|run $tmp
 Too many arguments|info extra
+Too many arguments|locks extra
+'x' is no number|locks --threads x
 TABLE
 if [ "$(id -u)" -ne 0 ]; then
   chmod 000 "$tmp/odd"
@@ -143,13 +156,13 @@ if [ "$(id -u)" -ne 0 ]; then
   err "$tmp/odd: Permission denied"
 fi
 if [ -e /dev/full ]; then
-  "$rig" info >/dev/full 2>"$tmp/err"
+  "$rig" info --model >/dev/full 2>"$tmp/err"
   [ $? -eq 2 ] || fail "info to a full device"
   err 'stdout: No space left'
 fi
 
 # SIGINT ends it early, and what was submitted is verified
-"$rig" run --submissions 100000000 >"$tmp/out" 2>"$tmp/err" &
+"$rig" run --model --submissions 100000000 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 sleep 1
 kill -INT "$pid"

@@ -8,13 +8,14 @@
 #include <unistd.h>
 
 #include "core/device.h"
-#include "tools/rig_nv/content.h"
+#include "tools/rig_nv/addition.h"
 #include "tools/rig_nv/output.h"
 #include "tools/rig_nv/workers.h"
 
 enum {
   SMALL_BYTES = 1 << 20, /* of Pinned and of Mapped memory */
   HOST_BYTES = 1 << 20,  /* of the host's region, a thread's */
+  DYNAMIC = 8192,        /* bytes of shared memory, of launches */
   HANG_MS = 10000,
   PATIENCE_S = 120, /* of a wait, also where a word stands still */
   /* Words of a copy that is missing may stay unset. */
@@ -26,6 +27,7 @@ enum {
 };
 
 struct settings {
+  struct tool_which which;
   const char *file;
   uint64_t submissions, threads, seed, drop_copy;
   bool json, turn;
@@ -35,8 +37,11 @@ struct run {
   const struct settings *settings;
   struct content content;
   struct tool_gpu gpu;
+  struct kernels kernels;
+  bool launches; /* whether there are any */
   struct arena arena;
   struct work work;
+  uint64_t words; /* added by the kernel over the file */
   double seconds;
   uint64_t bells; /* before the work; after it, what it rang */
   bool verified;
@@ -80,6 +85,9 @@ static int make_arena(struct run *r) {
   o.bytes[RIG_PINNED] = most(least[RIG_PINNED], SMALL_BYTES);
   o.bytes[RIG_MAPPED] = most(least[RIG_MAPPED], SMALL_BYTES);
   o.bytes[ARENA_DATA] = most(least[ARENA_DATA], s->threads * HOST_BYTES);
+  if (r->launches)
+    o.replay.kernel = (struct replay_kernel){r->kernels.mix.code,
+                                             r->kernels.mix.launch, DYNAMIC};
   const char *failure;
   if (arena_make(r->gpu.device, &o, &r->arena, &failure))
     return tool_failed("preparing the memory", failure);
@@ -149,6 +157,8 @@ static int report(const struct run *r) {
               n > 0 ? (double)r->work.host_ns / n : 0, 0);
   output_real(&o, "values_per_doorbell", "values a doorbell",
               r->bells > 0 ? n / (double)r->bells : 0, 2);
+  output_number(&o, "launches", "launches", c.launches);
+  output_number(&o, "words_added", "words added", r->words);
   output_number(&o, "later", "answers LATER", r->work.later);
   output_number(&o, "skipped", "skipped", r->work.skipped);
   output_bool(&o, "verified", "verified", r->verified);
@@ -159,18 +169,46 @@ static int report(const struct run *r) {
 
 static int worse(int a, int b) { return a > b ? a : b; }
 
+/* The kernels of the GPU's architecture, where there are any. A copy that is
+ * dropped is to be one of the work. */
+static int load_kernels(struct run *r) {
+  if (r->settings->drop_copy)
+    return TOOL_OK;
+  int e = kernels_make(r->gpu.device, r->gpu.model ? r->gpu.path : NULL,
+                       &r->kernels);
+  r->launches = e == 0;
+  return e == 0 || e == -RIG_NV_ABSENT
+             ? TOOL_OK
+             : tool_failed("loading the kernels", rig_nv_why());
+}
+
+static int add(struct run *r) {
+  if (!r->launches)
+    return TOOL_OK;
+  int status = addition_run(&r->gpu, &r->kernels, &r->content,
+                            r->settings->turn, &r->words);
+  r->verified = r->verified && status == TOOL_OK;
+  return status;
+}
+
 static int with_gpu(struct run *r) {
-  int status = make_arena(r);
+  int status = load_kernels(r);
+  if (status == TOOL_OK)
+    status = make_arena(r);
   if (status == TOOL_OK) {
     status = work(r);
     if (status == TOOL_OK)
       status = verify(r);
+    if (status == TOOL_OK)
+      status = add(r);
     status = worse(status, report(r));
   }
   status = worse(status, tool_stop(&r->gpu));
   const char *failure;
   if (arena_end(&r->arena, &failure))
     status = tool_failed("freeing the memory", failure);
+  if (kernels_end(&r->kernels))
+    status = tool_failed("unloading the kernels", rig_nv_why());
   return worse(status, tool_close(&r->gpu));
 }
 
@@ -184,7 +222,8 @@ static int run(const struct settings *s) {
   model.seed = s->seed;
   model.drop_copy = s->drop_copy;
   model.hang_ms = s->drop_copy ? DROPPED_HANG_MS : HANG_MS;
-  int status = tool_open(&r.gpu, s->turn ? RIG_NV_TURN : RIG_NV_POST, &model);
+  int status =
+      tool_open(&r.gpu, &s->which, s->turn ? RIG_NV_TURN : RIG_NV_POST, &model);
   if (status == TOOL_OK)
     status = with_gpu(&r);
   content_drop(&r.content);
@@ -194,6 +233,9 @@ static int run(const struct settings *s) {
 static error_t option(int key, char *text, struct argp_state *state) {
   struct settings *s = state->input;
   switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &s->which;
+    return 0;
   case 'n':
     s->submissions = tool_number("--submissions", text, UINT32_MAX, state);
     return 0;
@@ -235,20 +277,24 @@ int tool_run(int argc, char **argv) {
       {"drop-copy", DROP, "N", OPTION_HIDDEN,
        "The model's N-th copy writes nothing", 0},
       {0}};
+  static const struct argp_child children[] = {{&tool_which_argp, 0, NULL, 0},
+                                               {0}};
   static const struct argp argp = {
       options,
       option,
       "[FILE]",
-      "Uploads FILE, or 1 MiB of pseudo-random bytes, runs random copies and "
-      "words with waits and joins between the channels, and verifies every "
-      "byte of the memory against a replay on the host.\v"
+      "Uploads FILE, or 1 MiB of pseudo-random bytes, runs random copies, "
+      "launches and words with waits and joins between the channels, and "
+      "verifies every byte of the memory against a replay on the host. Then "
+      "adds a vector to FILE's words by a kernel, and verifies the sums.\v"
       "SIGINT ends it early: what was submitted is verified. Exit status: 0 "
       "where every byte was as the replay has it; 1 where one was not, or the "
       "work stood still; 2 for wrong usage and for any error.",
-      NULL,
+      children,
       NULL,
       NULL};
-  struct settings s = {.submissions = 100000, .threads = 4, .seed = 1};
+  struct settings s = {
+      .which = {.gpu = -1}, .submissions = 100000, .threads = 4, .seed = 1};
   if (argp_parse(&argp, argc, argv, 0, NULL, &s))
     return TOOL_ERROR;
   return run(&s);
