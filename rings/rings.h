@@ -59,6 +59,9 @@
  * is tested before its mark is read, for n values after it the mark is
  * another's. RIG_LATER is answered only from an unchanged tail and word.
  *
+ * Generations (struct ring_generation): the newest is read after the tail, by
+ * ring_rcu_dereference, whose partner is growth's ring_rcu_assign.
+ *
  * Threads: any thread may call room, submit and post at the same time.
  * Reservation is lock-free: a thread that stops anywhere in it stops nobody.
  * Publication is not (seat.h): a thread that stops between its swap and
@@ -83,8 +86,9 @@ enum {
 
 /* One channel's rings. Immutable. */
 struct ring_channel {
-  uint32_t *entries; /* host address; two words an entry */
-  uint32_t n;        /* entries, a power of two */
+  uint8_t segments_born; /* the generation that its segment ring began with */
+  uint32_t *entries;     /* host address; two words an entry */
+  uint32_t n;            /* entries, a power of two */
   unsigned char *segments;
   uint64_t segments_gpu; /* aligned to RING_UNIT */
   uint32_t units;        /* a power of two */
@@ -94,6 +98,7 @@ struct ring_channel {
 
 /* The launch ring. Immutable. */
 struct ring_launches {
+  uint8_t born;      /* the generation that it began with */
   unsigned char *at; /* host address */
   uint64_t gpu;      /* aligned to LAUNCH_UNIT, below 2^40 */
   uint32_t units;    /* a power of two; 0: there is none */
@@ -101,15 +106,42 @@ struct ring_launches {
                       * before GP_PUT shows launches */
 };
 
-/* The rings in use. Immutable. */
+/*
+ * A generation: rings of certain sizes. Immutable.
+ *
+ *   rings.newest ---> id 5 --older--> id 4 --older--> ... --older--> id 0
+ *                                      ^ the tail's, say: values follow each
+ *                                        other from generation to generation
+ *
+ * A growth publishes the next one, whose rings are those of the one before but
+ * for some that are larger, born with it. The cursor says which generation a
+ * value is on. The swap of the tail that moves it on installs the new one:
+ * counts of rings born since start at 0, and all of them is free. Channels of
+ * their own have no order with the old ones but the word's, so the first value
+ * on new channels is taken only where all before it are reached.
+ *
+ * newest is read after the tail. A cursor of generation i was swapped in by a
+ * thread that had read i or a later one from newest, so whoever reads the
+ * tail, then newest, finds i or a later one. Read before the tail, it may be
+ * older than the cursor's, whose counts are then taken for other rings'.
+ *
+ * Records stay until stop. A ring that a later generation replaced goes back
+ * once the mark of the word's value is of that one or a later one and then a
+ * grace period has passed (growth/growth.h); so whoever reads the tail in an
+ * RCU section finds the rings of its generation, and of later ones, alive.
+ */
 struct ring_generation {
   uint8_t id;
+  uint8_t channels_born; /* the generation that its channels began with */
   struct ring_channel channel[QUEUES];
   struct ring_launches launches;
+  const struct ring_generation *older; /* or NULL: the first */
 };
 
+enum { RING_MOST_GENERATION = 254 }; /* of ids, which never wrap */
+
 struct rings {
-  const struct ring_generation *newest;
+  const struct ring_generation *newest; /* RCU */
   struct marks marks;
   const shared_64 *word; /* the timeline word: the GPU stores, we load */
   uint64_t word_gpu;
@@ -142,7 +174,8 @@ struct ring_need {
 
 /* A place in every ring for one value. */
 struct ring_plan {
-  struct cursor from, to;
+  const struct ring_generation *generation;
+  struct cursor from, to;    /* from: its counts are the generation's */
   uint32_t start[QUEUES];    /* position of the piece, in units */
   uint32_t launch;           /* of the launches' piece, in its units */
   unsigned used;             /* channels that the value enters */
