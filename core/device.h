@@ -11,8 +11,7 @@
  * otherwise.
  */
 #include "core/abi/rm.h"
-#include "growth/channels.h"
-#include "growth/launches.h"
+#include "growth/growth.h"
 #include "paths/path.h"
 #include "rings/rings.h"
 
@@ -59,14 +58,12 @@ struct device_watch {
 struct rig_nv {
   const struct rig_edge *edge; /* first: rig_facts.edge */
   struct rings rings;
-  struct ring_generation generation;
+  struct growth growth; /* what the rings lie in */
   const struct rig_nv_path *path;
   const struct abi_rm_layout *layout;
   struct rig_nv_allocator host; /* the caller's, or aligned_alloc and free */
   struct rig_facts facts;
   char arch[16];
-  struct channels channels;
-  struct rig_nv_memory launches;  /* the launch ring */
   struct rig_nv_memory joins;     /* a Pinned page: the two join words */
   struct rig_nv_memory word_map;  /* of the caller's array, or none */
   struct rig_nv_region *own_word; /* or NULL; freed by its holder or release */

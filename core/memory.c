@@ -103,6 +103,9 @@ int rig_nv_alloc(struct rig_nv *d, enum rig_memory kind, uint64_t n,
   if (kind == RIG_MAPPED && d->path->flush == NULL)
     return why(RIG_NV_NO_MEMORY, "alloc: the path has no Mapped memory");
   e = later_free(d, false);
+  int replaced = growth_give_back(&d->growth);
+  if (e == 0)
+    e = replaced;
   return e != 0 ? e : region_make(d, kind, n, region);
 }
 

@@ -4,14 +4,6 @@
 #include "core/lock_order/lock_order.h"
 #include "paths/call.h"
 
-/* The RM stops a channel that it reports an error for. */
-static bool both_stopped(const struct rig_nv *d) {
-  for (int q = 0; q < QUEUES; q++)
-    if (channels_error(d->layout, &d->channels, q) == 0)
-      return false;
-  return true;
-}
-
 /* The staging regions, the free one on top of the stuck. */
 static struct rig_nv_region *take_staging(struct rig_nv *d) {
   struct rig_nv_region *all = d->stuck;
@@ -34,14 +26,12 @@ static int fault_of_staging(struct rig_nv *d, int fault) {
   return fault;
 }
 
-/* Gives back what the device itself holds of the path, once nothing runs. */
-static int give_back(struct rig_nv *d) {
-  int fault = 0, e = channels_free_memory(d->path, &d->channels);
-  if (e != 0)
-    fault = e;
-  struct rig_nv_memory *all[] = {&d->joins, &d->word_map, &d->launches};
+/* Gives back what else the device itself holds of the path, once nothing runs;
+ * the last fault, or the one before. */
+static int give_back(struct rig_nv *d, int fault) {
+  struct rig_nv_memory *all[] = {&d->joins, &d->word_map};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-    e = path_free(d->path, all[i]);
+    int e = path_free(d->path, all[i]);
     if (e != 0)
       fault = e;
   }
@@ -63,16 +53,18 @@ int rig_nv_stop(struct rig_nv *d, const char *fault) {
   if (shared_load_32(&d->stopped))
     return 0;
   ck_pr_store_32(&d->stopped, 1);
-  bool gone = channels_end(d->path, &d->channels, &dropped);
+  bool gone = growth_end(&d->growth, &dropped);
   flush_end(&d->flush); /* other devices read its word no more */
   bool stopped = d->path->stop(d->path->ctx) == RIG_NV_STOPPED;
   bool silent = gone || stopped;
-  if (silent || both_stopped(d))
+  /* The RM stops a channel that it reports an error for. */
+  if (silent || growth_stopped(&d->growth))
     rig_word_raise(d->facts.word, rings_last(&d->rings));
   d->host.release(d->host.ctx, d->rings.marks.at,
                   d->rings.marks.n * sizeof *d->rings.marks.at);
   d->rings.marks.at = NULL;
-  return silent ? give_back(d) : 0;
+  e = growth_free(&d->growth, silent, silent);
+  return silent ? give_back(d, e) : 0;
 }
 
 int rig_nv_release(struct rig_nv *d) {

@@ -83,6 +83,7 @@ enum {
 /* Bounds of what a ring holds: a channel keeps the log2 of its entries in 5
  * bits, and a count's half is the most that unsigned differences tell. */
 #define RING_MOST_ENTRIES (UINT64_C(1) << 31)
+#define RING_MOST_UNITS (UINT64_C(1) << 31)
 
 /* One channel's rings. Immutable. */
 struct ring_channel {
@@ -152,6 +153,7 @@ struct rings {
   shared_32 mapped;          /* live regions behind it (ck_pr) */
   struct flush_set viewed;   /* the words behind other devices' BARs */
   const struct setup *setup; /* RCU; NULL before the first (setup.h) */
+  uint64_t serial; /* of these rings in the process; 0: not a device's */
   struct tail tail;
   struct seat seat;
 };
@@ -224,6 +226,9 @@ enum rig_done rings_submit(struct rings *, uint64_t v,
 /* 0 with *v; an enum rig_room above 0; or -RIG_NV_INVALID with *why. */
 int rings_post(struct rings *, const struct rig_submission *, uint64_t *v,
                const char **why);
+/* The need of the submission that room or post last answered RIG_GROW to on
+ * the calling thread, if that was on these rings, which have a serial. */
+bool rings_grow_need(const struct rings *, struct ring_need *);
 /* The last value reserved. */
 uint64_t rings_last(const struct rings *);
 

@@ -21,7 +21,8 @@
  * SEM_EXECUTE with bits of the other operation. Memory ends at its last byte,
  * not its page's; host memory that is mapped ends at its last page.
  *
- * What it fetched from memory that a channel's hObjectBuffer names, ring
+ * What it fetched from memory that a channel's hObjectBuffer names or that was
+ * allocated with RIG_NV_COMBINE, which is for a driver's own rings, ring
  * entries and words of segments, it overwrites before anything that the words
  * release is seen, and refuses by name where it meets it again (`poisons`).
  *
