@@ -10,6 +10,7 @@
 #include "growth/segments.h"
 #include "paths/call.h"
 #include "rings/plant.h"
+#include "rings/point.h"
 #include "rings/rcu.h"
 
 /* ---- make ---- */
@@ -326,6 +327,7 @@ unsigned growth_errors(const struct growth *g, struct growth_error *error,
     const struct growth_record *r = (const struct growth_record *)ring;
     if (ring->channels_born != ring->id || shared_load_32(&r->ended))
       continue;
+    RING_POINT(NOTIFIER);
     for (int q = 0; q < QUEUES && n < most; q++) {
       uint64_t is = channels_error(g->layout, &r->channels, q);
       if (is != 0)

@@ -20,8 +20,9 @@
  *   replaced    values may be on it, submissions may take more of it
  *     | the mark of the word's value is of generation `replaced` or later
  *   reached     the GPU has done with it, for good: the first value of that
- *     |         generation came after every value on the piece. Threads that
- *     |         reserved on it, or looked at it, long ago may still be there
+ *     |         generation came after every value on the piece. A thread that
+ *     |         looked at a set's notifiers may still be there, or one that
+ *     |         reserved on the piece and did not get it
  *     | a grace period that begins after that
  *   given back  or kept by a path that failed
  *
