@@ -13,8 +13,7 @@
 #include "core/abi/rm.h"
 #include "core/image.h"
 #include "core/local.h"
-#include "growth/channels.h"
-#include "growth/launches.h"
+#include "growth/growth.h"
 #include "paths/path.h"
 #include "rings/rings.h"
 #include "rings/validate.h"
@@ -77,14 +76,12 @@ enum { MODE_LOST = RIG_NV_POST + 1, MODE_STOPPED };
 struct rig_nv {
   const struct rig_edge *edge; /* first: rig_facts.edge */
   struct rings rings;
-  struct ring_generation generation;
+  struct growth growth; /* what the rings lie in */
   const struct rig_nv_path *path;
   const struct abi_rm_layout *layout;
   struct rig_nv_allocator host; /* the caller's, or aligned_alloc and free */
   struct rig_facts facts;
   char arch[16];
-  struct channels channels;
-  struct rig_nv_memory launches;  /* the launch ring */
   struct rig_nv_memory joins;     /* a Pinned page: the two join words */
   struct rig_nv_memory word_map;  /* of the caller's array, or none */
   struct rig_nv_region *own_word; /* or NULL; freed by its holder or release */
@@ -101,6 +98,7 @@ struct rig_nv {
   struct images images;
   uint32_t stopped; /* 0 or 1 (ck_pr) */
   bool owed;        /* the word, by a stop that left channels */
+  bool records;     /* growth's records stay for that, until release */
   uint64_t last;    /* once a word of its own is freed: what it read */
 };
 

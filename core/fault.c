@@ -70,14 +70,14 @@ static const char *name(const char *const *names, size_t n, uint64_t i) {
 #define NAME(names, i) name(names, sizeof names / sizeof names[0], i)
 
 /* A line for each MMU fault that the debugger object recorded. */
-static void mmu_lines(const struct rig_nv *d, struct report *r) {
+static void mmu_lines(const struct rig_nv *d, struct report *r,
+                      uint32_t debugger) {
   const struct abi_rm_layout *l = d->layout;
   unsigned char params[256] = {0};
   struct rig_nv_reply reply = {0};
   size_t bytes = l->mmu_faults.bytes;
   RING_ASSERT(bytes <= sizeof params);
-  if (!d->path->rm.mmu_faults(d->path->ctx, d->channels.debugger, params, bytes,
-                              &reply)) {
+  if (!d->path->rm.mmu_faults(d->path->ctx, debugger, params, bytes, &reply)) {
     line(r, "MMU faults: %s", reply.text);
     return;
   }
@@ -96,7 +96,8 @@ static void mmu_lines(const struct rig_nv *d, struct report *r) {
  * those that its production left out, and the RM refuses a range that ends
  * past the last: after the first range, halves of it until one is taken. */
 static uint64_t read_sms(const struct rig_nv *d, struct report *r,
-                         unsigned char *params, uint64_t first, uint64_t sms) {
+                         const struct growth_error *of, unsigned char *params,
+                         uint64_t first, uint64_t sms) {
   const struct abi_rm_layout *l = d->layout;
   struct rig_nv_reply reply = {0};
   size_t bytes = l->sm_errors.bytes;
@@ -105,11 +106,10 @@ static uint64_t read_sms(const struct rig_nv *d, struct report *r,
     n = l->sm_errors.most;
   for (; n > 0; n /= 2) {
     memset(params, 0, bytes);
-    set(params, bytes, l->sm_errors.target_channel,
-        d->channels.channel[RIG_COMPUTE0]);
+    set(params, bytes, l->sm_errors.target_channel, of->channel);
     set(params, bytes, l->sm_errors.sms_to_read, n);
     set(params, bytes, l->sm_errors.starting_sm, first);
-    if (d->path->rm.sm_errors(d->path->ctx, d->channels.debugger, params, bytes,
+    if (d->path->rm.sm_errors(d->path->ctx, of->debugger, params, bytes,
                               &reply))
       return n;
     if (first == 0 || reply.is != RIG_NV_DENIED)
@@ -120,8 +120,10 @@ static uint64_t read_sms(const struct rig_nv *d, struct report *r,
   return 0;
 }
 
-/* A line for each multiprocessor with an error, or the MMU's. */
-static void sm_lines(const struct rig_nv *d, struct report *r) {
+/* A line for each multiprocessor with an error, or the MMU's, by the debugger
+ * of the channels that an error is of. */
+static void sm_lines(const struct rig_nv *d, struct report *r,
+                     const struct growth_error *of) {
   const struct abi_rm_layout *l = d->layout;
   unsigned char params[8192];
   size_t bytes = l->sm_errors.bytes;
@@ -129,11 +131,11 @@ static void sm_lines(const struct rig_nv *d, struct report *r) {
   const struct rig_nv_gpu *g = &d->rings.gpu;
   uint64_t sms = (uint64_t)g->gpcs * g->tpcs_per_gpc * g->sms_per_tpc;
   for (uint64_t first = 0, n; first < sms; first += n) {
-    n = read_sms(d, r, params, first, sms);
+    n = read_sms(d, r, of, params, first, sms);
     if (n == 0)
       return;
     if (get(params, bytes, l->sm_errors.mmu_fault_valid, 0) != 0) {
-      mmu_lines(d, r);
+      mmu_lines(d, r, of->debugger);
       return;
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -150,31 +152,37 @@ static void sm_lines(const struct rig_nv *d, struct report *r) {
   }
 }
 
+/* The channels that live: those in use, ones made for the next values, and ones
+ * that were replaced and are not given back. */
+enum { MOST_ERRORS = 16 };
+
 /* A line for each distinct notifier error: the RM writes one of the group to
  * both channels' notifiers. */
-static bool notifier_lines(const struct rig_nv *d, struct report *r) {
-  uint64_t seen = 0;
-  for (int q = 0; q < QUEUES; q++) {
-    uint64_t error = channels_error(d->layout, &d->channels, q);
-    if (error == 0 || error == seen)
+static void notifier_lines(struct report *r, const struct growth_error *errors,
+                           unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    bool said = false;
+    for (unsigned k = 0; k < i && !said; k++)
+      said = errors[k].error == errors[i].error;
+    if (said)
       continue;
-    uint32_t code = (uint32_t)(error >> 16);
+    uint32_t code = (uint32_t)(errors[i].error >> 16);
     const char *text = abi_channel_error(code);
     line(r, "channel error %" PRIu32 " (%s), status 0x%" PRIx64, code,
-         text ? text : "unknown", error & 0xffff);
-    seen = error;
+         text ? text : "unknown", errors[i].error & 0xffff);
   }
-  return seen != 0;
 }
 
 int device_fault(const struct rig_nv *d, bool ask) {
   struct report r = {.n = 0};
   struct rig_nv_reply reply = {0};
-  bool notified = notifier_lines(d, &r);
-  if ((ask || notified) && !d->path->check(d->path->ctx, &reply))
+  struct growth_error errors[MOST_ERRORS];
+  unsigned n = growth_errors(&d->growth, errors, MOST_ERRORS);
+  if ((ask || n != 0) && !d->path->check(d->path->ctx, &reply))
     return why(RIG_NV_FAULT, "%s", reply.text);
-  if (!notified)
+  if (n == 0)
     return 0;
-  sm_lines(d, &r);
+  notifier_lines(&r, errors, n);
+  sm_lines(d, &r, &errors[0]);
   return why(RIG_NV_FAULT, "%s", r.text);
 }

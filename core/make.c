@@ -207,24 +207,22 @@ static int make_rings(struct rig_nv *d, const struct device_sizes *s,
                      .freed_launch = s->start_launch,
                      .owes = (1u << QUEUES) - 1};
   rings_init(&d->rings, marks, s->in_flight, &c);
-  d->rings.newest = &d->generation;
   d->rings.doorbell = d->path->doorbell;
   d->rings.flush = d->flush.word = d->path->flush;
-  struct channels_sizes sizes = {s->entries, s->segment_bytes};
-  int e = launches_make(d->path, s->launch_bytes, launch_at, &d->launches,
-                        &d->generation.launches);
-  if (e != 0)
-    return e;
-  e = channels_make(d->path, d->layout, &sizes, &d->channels,
-                    d->generation.channel);
-  if (e != 0) /* it gave back what it could, and said what stays */
-    memset(&d->channels, 0, sizeof d->channels);
-  return e;
+  const struct growth_sizes sizes = {
+      .entries = {s->entries, s->entries},
+      .segment_bytes = {s->segment_bytes, s->segment_bytes},
+      .launch_bytes = s->launch_bytes};
+  d->growth.path = d->path;
+  d->growth.layout = d->layout;
+  d->growth.host = d->host;
+  d->growth.launch_at = launch_at;
+  return growth_open(&d->growth, &d->rings, &sizes);
 }
 
 static int start_channels(struct rig_nv *d, bool boost) {
   struct rig_nv_reply reply = {0};
-  int e = channels_schedule(d->path, d->layout, &d->channels);
+  int e = growth_schedule(&d->growth);
   if (e != 0 || !boost)
     return e;
   if (!d->path->rm.boost(d->path->ctx, d->path->subdevice, &reply))
@@ -240,10 +238,8 @@ static int unmake(struct rig_nv *d, int e) {
   char reason[TEXT];
   struct rig_nv_allocator host = d->host;
   snprintf(reason, sizeof reason, "%s", rig_nv_why());
-  bool fault = false, gone = channels_end(d->path, &d->channels, &stays);
-  if (gone)
-    fault |= channels_free_memory(d->path, &d->channels) != 0;
-  fault |= path_free(d->path, &d->launches) != 0;
+  bool gone = growth_end(&d->growth, &stays);
+  bool fault = growth_free(&d->growth, gone, true) != 0;
   if (d->own_word)
     fault |= region_end(d->own_word) != 0;
   fault |= path_free(d->path, &d->word_map) != 0;

@@ -116,6 +116,8 @@ int rig_nv_alloc(struct rig_nv *d, enum rig_memory kind, uint64_t n,
   e = later_free(d, false);
   int f = local_free_retired(d);
   e = f != 0 ? f : e;
+  f = growth_give_back(&d->growth);
+  e = f != 0 ? f : e;
   if (e == 0)
     e = region_make(d, kind, n, region);
   if (e == 0)

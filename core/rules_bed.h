@@ -81,7 +81,7 @@ static inline void read_until(const struct rig_nv *d, uint64_t v) {
 
 /* What the RM writes to a notifier; the status last. */
 static inline void notify(struct rig_nv *d, int q, uint32_t error) {
-  unsigned char *n = d->channels.notifier[q].host;
+  unsigned char *n = d->growth.newest->channels.notifier[q].host;
   ck_pr_store_32((uint32_t *)(void *)(n + d->layout->notification.info_32.at),
                  error);
   ck_pr_fence_release(); /* partner: channels_error's acquire fence */

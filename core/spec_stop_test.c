@@ -14,7 +14,7 @@
 
 /* What the RM writes to a notifier; the status last. */
 static void notify(struct rig_nv *d, int q, uint32_t error) {
-  unsigned char *n = d->channels.notifier[q].host;
+  unsigned char *n = d->growth.first.channels.notifier[q].host;
   ck_pr_store_32((uint32_t *)(void *)(n + d->layout->notification.info_32.at),
                  error);
   ck_pr_fence_release(); /* partner: channels_error's acquire fence */
@@ -267,11 +267,14 @@ static void test_stop_at_once(void **state) {
 static void clean(struct bed *b) {
   struct rig_nv_reply reply = {0};
   struct rig_nv *d = b->d;
-  if (!channels_end(b->model, &d->channels, &reply))
+  struct growth_record *first = &d->growth.first;
+  if (!channels_end(b->model, &first->channels, &reply))
     fail_msg("clean: %s", reply.text);
-  assert_int_equal(channels_free_memory(b->model, &d->channels), 0);
+  assert_int_equal(channels_free_memory(b->model, &first->channels), 0);
   assert_int_equal(path_free(b->model, &d->joins), 0);
-  assert_int_equal(path_free(b->model, &d->launches), 0);
+  assert_int_equal(path_free(b->model, &first->launches), 0);
+  for (int q = 0; q < QUEUES; q++)
+    assert_int_equal(path_free(b->model, &first->segments[q]), 0);
 }
 
 /* The n-th call of a stop fails. Memory stays while a channel that names it
@@ -282,9 +285,14 @@ static bool failing_stop(int personality, unsigned n) {
   struct model_counts c;
   begin(&b, personality);
   struct rig_nv_region *r = alloc(b.d, RIG_DEVICE);
-  struct rig_nv_memory all[] = {b.d->channels.block, b.d->channels.notifier[0],
-                                b.d->channels.notifier[1], b.d->joins,
-                                b.d->launches};
+  struct growth_record *first = &b.d->growth.first;
+  struct rig_nv_memory all[] = {first->segments[0],
+                                first->segments[1],
+                                first->channels.block,
+                                first->channels.notifier[0],
+                                first->channels.notifier[1],
+                                b.d->joins,
+                                first->launches};
   model_stall(b.model, true);
   uint64_t v = submit_nothing(b.d);
   b.f.fail_at = b.f.calls + n;
@@ -311,9 +319,9 @@ static bool failing_stop(int personality, unsigned n) {
   struct rig_nv_reply reply;
   for (size_t i = 0; memory && i < COUNT(all); i++)
     (void)!b.model->free(b.model->ctx, &all[i], &reply);
-  if (b.d->channels.debugger && personality == KERNEL)
+  if (first->channels.debugger && personality == KERNEL)
     assert_true(b.model->rm.free(b.model->ctx, b.model->device,
-                                 b.d->channels.debugger, &reply));
+                                 first->channels.debugger, &reply));
   assert_int_equal(rig_nv_release(b.d), 0);
   close_path(&b);
   return b.f.failed != NULL;

@@ -56,7 +56,7 @@ static void test_opened(void **state) {
     boosts = on_host = elsewhere = 0;
     assert_int_equal(rig_nv_make(&b.f.path, &o, &b.d), 0);
     assert_int_equal(boosts, boost);
-    assert_int_equal(on_host, 5);   /* rings, notifiers, joins and word */
+    assert_int_equal(on_host, 7);   /* rings 3, notifiers 2, joins, word */
     assert_int_equal(elsewhere, 1); /* the launch ring */
     for (int q = 0; q < QUEUES; q++) {
       assert_int_equal(b.d->rings.newest->channel[q].n, 262144);
@@ -128,7 +128,7 @@ static void test_failed_give_back(void **state) {
   assert_int_equal(rig_nv_make(&b.f.path, NULL, &b.d), -RIG_NV_REFUSED);
   assert_string_equal(rig_nv_why(), "boost: boost failed; memory stays: "
                                     "free: free failed");
-  assert_int_equal(nunfreed, 6); /* rings, notifiers, joins and word */
+  assert_int_equal(nunfreed, 8); /* rings 4, notifiers 2, joins, word */
   for (size_t i = 0; i < nunfreed; i++)
     assert_true(b.model->free(b.model->ctx, &unfreed[i], &reply));
   close_path(&b);

@@ -4,18 +4,10 @@
 #include "core/lock_order/lock_order.h"
 #include "paths/call.h"
 
-/* The RM stops a channel that it reports an error for. */
-static bool both_stopped(const struct rig_nv *d) {
-  for (int q = 0; q < QUEUES; q++)
-    if (channels_error(d->layout, &d->channels, q) == 0)
-      return false;
-  return true;
-}
-
 /* The word, by a stop that is called again: once the RM reported an error for
  * the channels that the first one left. */
 static int again(struct rig_nv *d) {
-  if (d->owed && both_stopped(d)) {
+  if (d->owed && growth_stopped(&d->growth)) {
     d->owed = false;
     rig_word_raise(d->facts.word, rings_last(&d->rings));
   }
@@ -44,14 +36,12 @@ static int fault_of_staging(struct rig_nv *d, int fault) {
   return fault;
 }
 
-/* Gives back what the device itself holds of the path, once nothing runs. */
-static int give_back(struct rig_nv *d) {
-  int fault = 0, e = channels_free_memory(d->path, &d->channels);
-  if (e != 0)
-    fault = e;
-  struct rig_nv_memory *all[] = {&d->joins, &d->word_map, &d->launches};
+/* Gives back what else the device itself holds of the path, once nothing runs;
+ * the last fault, or the one before. */
+static int give_back(struct rig_nv *d, int fault) {
+  struct rig_nv_memory *all[] = {&d->joins, &d->word_map};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-    e = path_free(d->path, all[i]);
+    int e = path_free(d->path, all[i]);
     if (e != 0)
       fault = e;
   }
@@ -75,19 +65,22 @@ int rig_nv_stop(struct rig_nv *d, const char *fault) {
   ck_pr_store_32(&d->stopped, 1);
   ck_pr_store_32(&d->mode, MODE_STOPPED);
   images_stop(d);
-  bool gone = channels_end(d->path, &d->channels, &dropped);
+  bool gone = growth_end(&d->growth, &dropped);
   flush_end(&d->flush); /* other devices read its word no more */
   bool stopped = d->path->stop(d->path->ctx) == RIG_NV_STOPPED;
   bool silent = gone || stopped;
-  bool freed = d->channels.group == 0; /* also where a registration stays */
-  d->owed = !freed && !silent && !both_stopped(d);
+  /* Freed: also where a registration stays. The RM stops a channel that it
+   * reports an error for. */
+  d->owed = !growth_freed(&d->growth) && !silent && !growth_stopped(&d->growth);
   if (!d->owed)
     rig_word_raise(d->facts.word, rings_last(&d->rings));
   d->host.release(d->host.ctx, d->rings.marks.at,
                   d->rings.marks.n * sizeof *d->rings.marks.at);
   d->rings.marks.at = NULL;
   int local = local_end(d, silent); /* else work may still use it */
-  e = silent ? give_back(d) : 0;
+  d->records = d->owed;             /* whose notifiers a second call looks at */
+  e = d->records ? 0 : growth_free(&d->growth, silent, silent);
+  e = silent ? give_back(d, e) : 0;
   return e != 0 ? e : local;
 }
 
@@ -129,6 +122,8 @@ int rig_nv_release(struct rig_nv *d) {
     next = r->next;
     host.release(host.ctx, r, sizeof *r);
   }
+  if (d->records)
+    (void)growth_free(&d->growth, false, false); /* gives no memory back */
   images_unmake(d);
   local_unmake(d);
   host.release(host.ctx, d, sizeof *d);

@@ -24,23 +24,19 @@ static uint64_t pages(uint64_t n) { return (n + PAGE - 1) / PAGE * PAGE; }
 
 /* Offsets in the block. */
 struct layout {
-  uint64_t entries[QUEUES], userd[QUEUES], segments[QUEUES], bytes;
+  uint64_t entries[QUEUES], userd[QUEUES], bytes;
 };
 
-static struct layout lay_out(const struct channels_sizes *s) {
+static struct layout lay_out(const uint32_t entries[QUEUES]) {
   struct layout l;
   uint64_t at = 0;
   for (int q = 0; q < QUEUES; q++) {
     l.entries[q] = at;
-    at += pages((uint64_t)s->entries * 8);
+    at += pages((uint64_t)entries[q] * 8);
   }
   for (int q = 0; q < QUEUES; q++) {
     l.userd[q] = at;
     at += PAGE;
-  }
-  for (int q = 0; q < QUEUES; q++) {
-    l.segments[q] = at;
-    at += pages(s->segment_bytes);
   }
   l.bytes = at;
   return l;
@@ -80,15 +76,14 @@ static int make_group(const struct rig_nv_path *path,
 
 static int make_channel(const struct rig_nv_path *path,
                         const struct abi_rm_layout *l,
-                        const struct channels_sizes *sizes,
-                        const struct layout *at, struct channels *c, int q,
-                        uint32_t *token) {
+                        const uint32_t entries[QUEUES], const struct layout *at,
+                        struct channels *c, int q, uint32_t *token) {
   unsigned char params[PARAMS] = {0};
   struct rig_nv_reply reply = {0};
   uint32_t cls =
       q == RIG_COMPUTE0 ? path->gpu.compute_class : path->gpu.copy_class;
   set(params, l->channel.gpfifo_offset, c->block.address + at->entries[q]);
-  set(params, l->channel.gpfifo_entries, sizes->entries);
+  set(params, l->channel.gpfifo_entries, entries[q]);
   set(params, l->channel.object_error, c->notifier[q].handle);
   set(params, l->channel.object_buffer, c->block.handle);
   set(params, l->channel.userd_memory_0, c->block.handle);
@@ -121,17 +116,15 @@ static int make_debugger(const struct rig_nv_path *path,
 
 static int make_objects(const struct rig_nv_path *path,
                         const struct abi_rm_layout *l,
-                        const struct channels_sizes *sizes,
-                        const struct layout *at, struct channels *c,
-                        uint32_t token[QUEUES]) {
+                        const uint32_t entries[QUEUES], const struct layout *at,
+                        struct channels *c, uint32_t token[QUEUES]) {
   int e = make_group(path, l, c);
   for (int q = 0; e == 0 && q < QUEUES; q++)
-    e = make_channel(path, l, sizes, at, c, q, &token[q]);
+    e = make_channel(path, l, entries, at, c, q, &token[q]);
   return e != 0 ? e : make_debugger(path, l, c);
 }
 
-/* Undoes a make that failed with e; the reason grows by what stays. */
-static int undo(const struct rig_nv_path *path, struct channels *c, int e) {
+int channels_undo(const struct rig_nv_path *path, struct channels *c, int e) {
   struct rig_nv_reply stays = {0};
   char reason[sizeof stays.text], fault[sizeof stays.text] = "";
   snprintf(reason, sizeof reason, "%s", rig_nv_why());
@@ -149,26 +142,22 @@ static int undo(const struct rig_nv_path *path, struct channels *c, int e) {
 }
 
 int channels_make(const struct rig_nv_path *path, const struct abi_rm_layout *l,
-                  const struct channels_sizes *sizes, struct channels *c,
+                  const uint32_t entries[QUEUES], struct channels *c,
                   struct ring_channel ring[QUEUES]) {
-  struct layout at = lay_out(sizes);
+  struct layout at = lay_out(entries);
   uint32_t token[QUEUES] = {0};
   memset(c, 0, sizeof *c);
   int e = allocate_memory(path, at.bytes, c);
   if (e == 0)
-    e = make_objects(path, l, sizes, &at, c, token);
+    e = make_objects(path, l, entries, &at, c, token);
   if (e != 0)
-    return undo(path, c, e);
+    return channels_undo(path, c, e);
   for (int q = 0; q < QUEUES; q++) {
     unsigned char *host = c->block.host;
-    ring[q] = (struct ring_channel){
-        .entries = (uint32_t *)(host + at.entries[q]),
-        .n = sizes->entries,
-        .segments = host + at.segments[q],
-        .segments_gpu = c->block.address + at.segments[q],
-        .units = sizes->segment_bytes / RING_UNIT,
-        .gp_put = (uint32_t *)(host + at.userd[q] + ABI_USERD_GP_PUT),
-        .token = token[q]};
+    ring[q].entries = (uint32_t *)(host + at.entries[q]);
+    ring[q].n = entries[q];
+    ring[q].gp_put = (uint32_t *)(host + at.userd[q] + ABI_USERD_GP_PUT);
+    ring[q].token = token[q];
   }
   return 0;
 }

@@ -11,7 +11,7 @@
  *     channel[COPY]    -- engine[COPY]        the device) names this engine
  *
  *   block, Pinned, one page or more each:
- *     entries[0] | entries[1] | USERD[0] | USERD[1] | segments[0] | segments[1]
+ *     entries[0] | entries[1] | USERD[0] | USERD[1]
  *   notifier[q], Pinned, a page: where the RM writes the channel's error
  *
  * The memory that an RM object names stays taken while the RM keeps the
@@ -24,23 +24,23 @@
 #include "paths/path.h"
 #include "rings/rings.h"
 
-struct channels_sizes {
-  uint32_t entries;       /* of a ring: a power of two, at least 2 */
-  uint32_t segment_bytes; /* a power of two, at least RING_UNIT */
-};
-
 struct channels {
   uint32_t group, share, channel[QUEUES], engine[QUEUES], debugger;
   bool registered[QUEUES];
   struct rig_nv_memory block, notifier[QUEUES];
 };
 
-/* Makes the set, not scheduled, and describes its rings. A failed make gives
- * everything back, or its reason says what stays. The errors of
- * paths/call.h. */
+/* Makes the set, not scheduled, with rings of so many entries, powers of two
+ * and at least 2, and describes these: entries, n, gp_put, token. A failed make
+ * gives everything back, or its reason says what stays, which is in *channels.
+ * The errors of paths/call.h. */
 int channels_make(const struct rig_nv_path *, const struct abi_rm_layout *,
-                  const struct channels_sizes *, struct channels *,
+                  const uint32_t entries[QUEUES], struct channels *,
                   struct ring_channel ring[QUEUES]);
+
+/* Gives back a set that was to be made and failed with e, which it returns;
+ * the reason grows by what stays. */
+int channels_undo(const struct rig_nv_path *, struct channels *, int e);
 
 /* Lets the channels run. */
 int channels_schedule(const struct rig_nv_path *, const struct abi_rm_layout *,

@@ -4,7 +4,7 @@
 #include "paths/call.h"
 #include "rings/launch.h"
 
-int launches_make(const struct rig_nv_path *path, uint32_t bytes, int place,
+int launches_make(const struct rig_nv_path *path, uint64_t bytes, int place,
                   struct rig_nv_memory *memory, struct ring_launches *ring) {
   if (bytes == 0)
     return 0;
@@ -20,7 +20,7 @@ int launches_make(const struct rig_nv_path *path, uint32_t bytes, int place,
     return e;
   *ring = (struct ring_launches){.at = memory->host,
                                  .gpu = memory->address,
-                                 .units = bytes / LAUNCH_UNIT,
+                                 .units = (uint32_t)(bytes / LAUNCH_UNIT),
                                  .mapped = mapped};
   return 0;
 }

@@ -13,6 +13,6 @@
 
 /* A ring of `bytes`, a power of two and at least LAUNCH_UNIT, or none of 0;
  * path_free gives it back. The errors of paths/call.h. */
-int launches_make(const struct rig_nv_path *, uint32_t bytes, int place,
+int launches_make(const struct rig_nv_path *, uint64_t bytes, int place,
                   struct rig_nv_memory *, struct ring_launches *);
 #endif

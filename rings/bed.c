@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "rings/bed.h"
+#include "rings/rcu.h"
 
 const struct sizes usual = {64, 64, 8, 0, 0, 0, 0, 64, 0};
 
@@ -28,6 +29,7 @@ struct bed *bed_make(const struct sizes *z) {
     assert_non_null(b->segments[q]);
     memset(b->segments[q], 0xee, (size_t)z->units * 64);
     b->seen[q] = z->start_entries;
+    b->seen_of[q] = b->entries[q];
     b->generation.channel[q] =
         (struct ring_channel){.entries = b->entries[q],
                               .n = z->entries,
@@ -68,7 +70,49 @@ struct bed *bed_make(const struct sizes *z) {
   return b;
 }
 
+static void *memory(struct bed *b, size_t n) {
+  void *p = aligned_alloc(256, (n + 255) / 256 * 256);
+  assert_non_null(p);
+  assert_true(b->nmemory < sizeof b->memory / sizeof b->memory[0]);
+  memset(p, 0xee, n);
+  return b->memory[b->nmemory++] = p;
+}
+
+void bed_grow(struct bed *b, const struct bed_growth *z) {
+  assert_true(b->ngrown < BED_GENERATIONS);
+  struct ring_generation *g = &b->grown[b->ngrown++];
+  const uint8_t id = b->rings.newest->id + 1;
+  *g = *b->rings.newest;
+  g->id = id;
+  g->older = b->rings.newest;
+  for (int q = 0; q < QUEUES; q++) {
+    struct ring_channel *c = &g->channel[q];
+    if (z->entries[q] != 0) {
+      g->channels_born = id;
+      c->n = z->entries[q];
+      c->entries = memory(b, (size_t)c->n * 8);
+      c->gp_put = memory(b, sizeof *c->gp_put);
+      *c->gp_put = 0;
+      c->token = 0x70u + 2u * id + (uint32_t)q;
+    }
+    if (z->units[q] != 0) {
+      c->segments_born = id;
+      c->units = z->units[q];
+      c->segments = memory(b, (size_t)c->units * RING_UNIT);
+      c->segments_gpu = 0x100000u * 4 * id << q;
+    }
+  }
+  if (z->launches != 0)
+    g->launches = (struct ring_launches){.born = id,
+                                         .at = memory(b, z->launches * 256u),
+                                         .gpu = LAUNCHES + 0x10000u * id,
+                                         .units = z->launches};
+  ring_rcu_assign(&b->rings.newest, g);
+}
+
 void bed_free(struct bed *b) {
+  for (unsigned i = 0; i < b->nmemory; i++)
+    free(b->memory[i]);
   for (int q = 0; q < QUEUES; q++) {
     free(b->entries[q]);
     free(b->segments[q]);
@@ -158,8 +202,7 @@ static size_t say_operation(struct bed *b, const uint32_t *w) {
   }
 }
 
-static void say_segment(struct bed *b, int q, uint64_t offset, uint64_t n) {
-  const uint32_t *w = (const uint32_t *)(b->segments[q] + offset);
+static void say_segment(struct bed *b, const uint32_t *w, uint64_t n) {
   for (uint64_t i = 0; i < n;) {
     size_t took = say_operation(b, w + i);
     if (took == 0) {
@@ -170,19 +213,37 @@ static void say_segment(struct bed *b, int q, uint64_t offset, uint64_t n) {
   }
 }
 
+/* The words of channel q at the GPU address `at`, in whichever segment ring,
+ * or NULL. */
+static const uint32_t *segment_at(const struct bed *b, int q, uint64_t at) {
+  for (const struct ring_generation *g = b->rings.newest; g; g = g->older) {
+    const struct ring_channel *c = &g->channel[q];
+    if (at >= c->segments_gpu && at < c->segments_gpu + c->units * 64u)
+      return (const uint32_t *)(c->segments + (at - c->segments_gpu));
+  }
+  return NULL;
+}
+
 /* The entries that GP_PUT newly shows on channel q; "|" ends a segment. */
 static void say_channel(struct bed *b, int q) {
-  const struct ring_channel *c = &b->generation.channel[q];
-  for (; (b->seen[q] & (c->n - 1)) != b->gp_put[q]; b->seen[q]++) {
-    uint64_t e = pair(&b->entries[q][2 * (b->seen[q] & (c->n - 1))]);
+  const struct ring_generation *g = b->rings.newest;
+  while (g->id != b->rings.seat.generation)
+    g = g->older;
+  const struct ring_channel *c = &g->channel[q];
+  if (b->seen_of[q] && b->seen_of[q] != c->entries)
+    b->seen[q] = 0;
+  b->seen_of[q] = c->entries;
+  for (; (b->seen[q] & (c->n - 1)) != *c->gp_put; b->seen[q]++) {
+    uint64_t e = pair(&c->entries[2 * (b->seen[q] & (c->n - 1))]);
     uint64_t at = e & UINT64_C(0xfffffffffc), n = e >> 42 & 0x1fffff;
-    if (at < c->segments_gpu || at >= c->segments_gpu + c->units * 64u) {
+    const uint32_t *words = segment_at(b, q, at);
+    if (words == NULL) {
       say(b, " entry(%" PRIx64 ")", e);
       continue;
     }
     if ((e & UINT64_C(1) << 41) == 0 || e >> 63 != 0)
       say(b, " ?level");
-    say_segment(b, q, at - c->segments_gpu, n);
+    say_segment(b, words, n);
     say(b, " |");
   }
 }

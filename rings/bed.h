@@ -14,12 +14,18 @@ enum {
   LAUNCHES = 0x30000, /* the launch ring */
   COMPUTE = RIG_COMPUTE0,
   COPY = RIG_COPY0,
-  TRACE = 8192
+  TRACE = 8192,
+  BED_GENERATIONS = 8 /* beside the first */
 };
 
 struct bed {
   struct rings rings;
   struct ring_generation generation;
+  struct ring_generation grown[BED_GENERATIONS]; /* bed_grow's, in order */
+  unsigned ngrown;
+  void *memory[3 * BED_GENERATIONS * QUEUES]; /* of theirs */
+  unsigned nmemory;
+  const uint32_t *seen_of[QUEUES]; /* the entry ring that `seen` counts */
   uint64_t word;
   uint32_t *entries[QUEUES];
   unsigned char *segments[QUEUES];
@@ -43,6 +49,15 @@ extern const struct sizes usual;
 
 struct bed *bed_make(const struct sizes *);
 void bed_free(struct bed *);
+
+/* Publishes a generation whose rings are the newest's but for these, where not
+ * 0. Entries of a channel are new channels. */
+struct bed_growth {
+  uint32_t entries[QUEUES]; /* of both channels, or of none */
+  uint32_t units[QUEUES];
+  uint32_t launches;
+};
+void bed_grow(struct bed *, const struct bed_growth *);
 
 /* Submits the next value; the trace is what both channels got, such as
  *   COMPUTE release(1000,2) |; COPY

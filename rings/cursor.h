@@ -25,7 +25,9 @@
  *   freed_entries, freed_units, freed_launch   the counts of that value's
  *                cursor: what lies before them is free
  *   generation   the rings that v is on; each has at least one that is twice
- *                as large as the one before, so they are few
+ *                as large as the one before, so they are few. Counts of a ring
+ *                born since then are another ring's: whoever goes on from here
+ *                on a later generation starts them at 0 (reserve.c, install)
  *
  * Freed counts are as old as they may be: what was free is free until it is
  * taken, so a submission that fits by them need not look at the word.

@@ -30,6 +30,20 @@
  *                   LATER is answered without a second look at tail and word.
  *                   The tail's node is rewritten while it is read, or the word
  *                   moves on: LATER, with every value reached.
+ *   GENERATION_BEFORE_TAIL
+ *                   rings.newest is read before the tail. A growth and a value
+ *                   on its rings come between: that value's counts are taken
+ *                   for the older rings' (BROKEN, or a range in flight).
+ *   MARK_OLDER      a value's cursor says the generation of the value before.
+ *                   The next value installs the new rings again, from 0, over
+ *                   what this one wrote; the seat shows it to the old ones.
+ *   STARVE          a post takes the old channels while new ones are ready:
+ *                   there is always a value in flight, and no value is ever
+ *                   the first on the new ones.
+ *   NO_GRACE        replaced rings go back with no grace period. A thread that
+ *                   reserved on them long ago is encoding, or in the seat.
+ *   NO_TIMELINE     they go back after a grace period alone. The channels have
+ *                   yet to fetch what was encoded into them.
  *   SEAT_STORE      the seat is freed by a release store. The store waits in
  *                   its core while the second look passes it: the holder sees
  *                   no value, the arrival whose value that is sees HELD.

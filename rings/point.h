@@ -2,7 +2,7 @@
 #ifndef RINGS_POINT_H
 #define RINGS_POINT_H
 /*
- * Points: steps of a submission at which a test stops a thread. A build with
+ * Points: steps of a submission, or of a look at faults, at which a test stops a thread. A build with
  * -DRING_POINTS calls the function below, which the test has, at each of them;
  * every other build has nothing there.
  *
@@ -17,6 +17,7 @@
  *            RELIEVE     the same, and its holder has asked to be relieved
  *            LOOK        the seat is free, before the second look
  *            STAND_BY    it waits to be given the seat
+ *   faults   NOTIFIER    the set is seen to live, its notifier is not read
  */
 enum ring_point {
   RING_AT_SWAP,
@@ -30,6 +31,7 @@ enum ring_point {
   RING_AT_RELIEVE,
   RING_AT_LOOK,
   RING_AT_STAND_BY,
+  RING_AT_NOTIFIER,
   RING_POINTS_N
 };
 

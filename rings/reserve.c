@@ -85,18 +85,43 @@ static void take_setup(const struct rings *r, struct ring_plan *p) {
     p->to.setup = p->setup->seq;
 }
 
+/* Puts the counts of p->from into the terms of p->generation: all of a ring
+ * born since is free. Its generation stays the tail's. Again, it changes
+ * nothing. */
+static void install(struct ring_plan *p) {
+  const struct ring_generation *g = p->generation;
+  struct cursor *c = &p->from;
+  if (g->id == c->generation)
+    return;
+  for (int q = 0; q < QUEUES; q++) {
+    if (g->channel[q].segments_born > c->generation)
+      c->units[q] = c->freed_units[q] = 0;
+    if (g->channels_born > c->generation)
+      c->entries[q] = c->freed_entries[q] = 0;
+  }
+  if (g->launches.born > c->generation)
+    c->launch = c->freed_launch = 0;
+  if (g->channels_born > c->generation) {
+    c->owes = (1u << QUEUES) - 1;
+    c->released_by = NOBODY;
+  }
+}
+
 /* The cursor after p->from and this submission, in the space that p->from
  * knows to be free. p->from may be garbage. */
 static int place(const struct rings *r, const struct ring_need *need,
                  size_t nparts, const struct ring_ask *ask,
                  struct ring_plan *p) {
-  const struct ring_generation *g = r->newest;
+  const struct ring_generation *g = p->generation;
   p->to = p->from;
   p->to.v = p->from.v + 1;
   if (ask->for_what == RING_SUBMIT && p->to.v != ask->v)
     return RING_NOT_NEXT;
   if (ask->own && !rig_reached(p->from.v, ask->own_wait))
     return RING_OWN_WAIT;
+  /* No order but the word's between the old channels and new ones. */
+  if (g->channels_born > p->from.generation && p->from.behind != 0)
+    return RIG_LATER;
   /* n marks: v's takes the place of v - n's, which must be reached. */
   p->to.behind = (uint16_t)(p->from.behind + 1);
   if (p->from.behind >= r->marks.n)
@@ -129,7 +154,8 @@ static int place(const struct rings *r, const struct ring_need *need,
   p->to.released_by = (p->launch_releases ? NOBODY : p->release) & 3;
   p->to.owes = p->from.owes & ~p->used & 3;
   p->to.waits = need->waits;
-  p->to.generation = g->id;
+  if (!PLANTED(RING_PLANT_MARK_OLDER))
+    p->to.generation = g->id;
   return RIG_FITS;
 }
 
@@ -138,6 +164,7 @@ static int place(const struct rings *r, const struct ring_need *need,
  * garbage or no longer the tail's. RIG_FITS if there was news; RIG_LATER if
  * not. */
 static int refresh(const struct rings *r, uint64_t word, struct ring_plan *p) {
+  const struct ring_generation *g = p->generation;
   struct cursor *from = &p->from, freed;
   uint64_t behind = from->v - word;
   if (PLANTED(RING_PLANT_FLIGHT_AFTER_MARK) &&
@@ -151,29 +178,84 @@ static int refresh(const struct rings *r, uint64_t word, struct ring_plan *p) {
   if (!mark_read(&r->marks, word, &freed))
     return TORN;
   from->behind = (uint16_t)behind;
-  from->freed_launch = freed.launch;
+  /* Of a ring born later, the mark says nothing: its counts are another's. */
+  if (g->launches.born <= freed.generation)
+    from->freed_launch = freed.launch;
   for (int q = 0; q < QUEUES; q++) {
-    from->freed_entries[q] = freed.entries[q];
-    from->freed_units[q] = freed.units[q];
+    if (g->channels_born <= freed.generation)
+      from->freed_entries[q] = freed.entries[q];
+    if (g->channel[q].segments_born <= freed.generation)
+      from->freed_units[q] = freed.units[q];
   }
   return RIG_FITS;
 }
 
+/* What the tail's cursor in p->from and the word came to. */
+struct attempt {
+  int answer;
+  bool looked; /* at the word */
+  uint64_t word;
+};
+
+/* A place on generation g. Inline: of every submission, and its arguments are
+ * many. */
+static inline __attribute__((always_inline)) void
+attempt(const struct rings *r, const struct ring_generation *g,
+        const struct ring_need *need, size_t nparts, const struct ring_ask *ask,
+        struct ring_plan *p, struct attempt *a) {
+  a->looked = false;
+  p->generation = g;
+  if (p->from.generation > g->id) {
+    a->answer = BROKEN; /* read after the tail, g is no older: garbage */
+    return;
+  }
+  install(p);
+  a->answer = place(r, need, nparts, ask, p);
+  if (a->answer != RIG_LATER)
+    return;
+  a->looked = true;
+  a->word = shared_load_acquire_64(r->word); /* partner: the GPU's release */
+  a->answer = refresh(r, a->word, p);
+  if (a->answer == RIG_FITS)
+    a->answer = place(r, need, nparts, ask, p);
+}
+
+/* What does not fit now on the newest generation may fit on an older one, down
+ * to the tail's: room may have said so before a growth of another thread's,
+ * and new channels would have it wait. Not with a garbage cursor, which may
+ * name a generation whose rings are gone. False: the tail moved. */
+static bool attempt_older(const struct rings *r, uint64_t tail,
+                          const struct ring_need *need, size_t nparts,
+                          const struct ring_ask *ask, struct ring_plan *p,
+                          struct attempt *a) {
+  while (a->answer == RIG_LATER) {
+    if (tail_read(&r->tail, &p->from) != tail || !tail_same(&r->tail, tail))
+      return false;
+    if (p->from.generation == p->generation->id)
+      return true;
+    attempt(r, p->generation->older, need, nparts, ask, p, a);
+  }
+  return true;
+}
+
 int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
                  const struct ring_ask *ask, struct ring_plan *p) {
-  enum rig_room bound = capacity(r->newest, need);
-  if (bound != RIG_FITS)
-    return bound;
+  const bool down = ask->for_what == RING_SUBMIT || PLANTED(RING_PLANT_STARVE);
   for (;;) {
-    uint64_t word = 0, tail = tail_read(&r->tail, &p->from);
-    int answer = place(r, need, nparts, ask, p);
-    bool looked = answer == RIG_LATER;
-    if (looked) {
-      word = shared_load_acquire_64(r->word); /* partner: the GPU's release */
-      answer = refresh(r, word, p);
-      if (answer == RIG_FITS)
-        answer = place(r, need, nparts, ask, p);
-    }
+    struct attempt a;
+    const struct ring_generation *g = NULL;
+    if (PLANTED(RING_PLANT_GENERATION_BEFORE_TAIL))
+      g = ring_rcu_dereference(&r->newest);
+    uint64_t tail = tail_read(&r->tail, &p->from);
+    if (!PLANTED(RING_PLANT_GENERATION_BEFORE_TAIL))
+      g = ring_rcu_dereference(&r->newest); /* partner: growth's assign */
+    enum rig_room bound = capacity(g, need);
+    if (bound != RIG_FITS)
+      return bound;
+    attempt(r, g, need, nparts, ask, p, &a);
+    if (down && !attempt_older(r, tail, need, nparts, ask, p, &a))
+      continue;
+    const int answer = a.answer;
     if (answer == RIG_FITS && ask->for_what != RING_ROOM) {
       if (tail_swap(&r->tail, tail, &p->to))
         return RIG_FITS;
@@ -185,8 +267,8 @@ int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
      * where the word was looked at, from an unchanged word. */
     if (!tail_same(&r->tail, tail))
       continue;
-    if (looked && answer != RIG_FITS &&
-        shared_load_acquire_64(r->word) != word) /* partner: the GPU's */
+    if (a.looked && answer != RIG_FITS &&
+        shared_load_acquire_64(r->word) != a.word) /* partner: the GPU's */
       continue;
     /* A word that holds no value of these rings, or counts that they cannot
      * have. */

@@ -25,6 +25,28 @@ uint64_t rings_last(const struct rings *r) {
   return c.v;
 }
 
+/* What this thread's last RIG_GROW was for. */
+static __thread struct {
+  uint64_t serial;
+  struct ring_need need;
+} asked;
+
+static int keep_need(const struct rings *r, const struct ring_need *need,
+                     int answer) {
+  if (answer == RIG_GROW) {
+    asked.serial = r->serial;
+    asked.need = *need;
+  }
+  return answer;
+}
+
+bool rings_grow_need(const struct rings *r, struct ring_need *need) {
+  if (r->serial == 0 || asked.serial != r->serial)
+    return false;
+  *need = asked.need;
+  return true;
+}
+
 enum rig_room rings_room(struct rings *r, const struct rig_submission *s) {
   const struct ring_ask ask = {.for_what = RING_ROOM};
   struct ring_need need;
@@ -35,7 +57,7 @@ enum rig_room rings_room(struct rings *r, const struct rig_submission *s) {
   ring_rcu_lock();
   int answer = ring_reserve(r, &need, s->nparts, &ask, &plan);
   ring_rcu_unlock();
-  return (enum rig_room)answer;
+  return (enum rig_room)keep_need(r, &need, answer);
 }
 
 /* Why the waits are refused whatever the value, or NULL; and the latest value
@@ -133,6 +155,7 @@ int rings_post(struct rings *r, const struct rig_submission *s, uint64_t *v,
     return -RIG_NV_INVALID;
   ring_need(s, &need);
   int answer = reserve_and_go(r, s, &need, &ask, &plan);
+  (void)keep_need(r, &need, answer);
   if (answer == RING_OWN_WAIT) {
     *why = own_wait;
     return -RIG_NV_INVALID;

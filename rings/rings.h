@@ -59,6 +59,9 @@
  * is tested before its mark is read, for n values after it the mark is
  * another's. RIG_LATER is answered only from an unchanged tail and word.
  *
+ * Generations (struct ring_generation): the newest is read after the tail, by
+ * ring_rcu_dereference, whose partner is growth's ring_rcu_assign.
+ *
  * Threads: any thread may call room, submit and post at the same time.
  * Reservation is lock-free: a thread that stops anywhere in it stops nobody.
  * Publication is not (seat.h): a thread that stops between its swap and
@@ -80,11 +83,13 @@ enum {
 /* Bounds of what a ring holds: a channel keeps the log2 of its entries in 5
  * bits, and a count's half is the most that unsigned differences tell. */
 #define RING_MOST_ENTRIES (UINT64_C(1) << 31)
+#define RING_MOST_UNITS (UINT64_C(1) << 31)
 
 /* One channel's rings. Immutable. */
 struct ring_channel {
-  uint32_t *entries; /* host address; two words an entry */
-  uint32_t n;        /* entries, a power of two */
+  uint8_t segments_born; /* the generation that its segment ring began with */
+  uint32_t *entries;     /* host address; two words an entry */
+  uint32_t n;            /* entries, a power of two */
   unsigned char *segments;
   uint64_t segments_gpu; /* aligned to RING_UNIT */
   uint32_t units;        /* a power of two */
@@ -94,6 +99,7 @@ struct ring_channel {
 
 /* The launch ring. Immutable. */
 struct ring_launches {
+  uint8_t born;      /* the generation that it began with */
   unsigned char *at; /* host address */
   uint64_t gpu;      /* aligned to LAUNCH_UNIT, below 2^40 */
   uint32_t units;    /* a power of two; 0: there is none */
@@ -101,15 +107,42 @@ struct ring_launches {
                       * before GP_PUT shows launches */
 };
 
-/* The rings in use. Immutable. */
+/*
+ * A generation: rings of certain sizes. Immutable.
+ *
+ *   rings.newest ---> id 5 --older--> id 4 --older--> ... --older--> id 0
+ *                                      ^ the tail's, say: values follow each
+ *                                        other from generation to generation
+ *
+ * A growth publishes the next one, whose rings are those of the one before but
+ * for some that are larger, born with it. The cursor says which generation a
+ * value is on. The swap of the tail that moves it on installs the new one:
+ * counts of rings born since start at 0, and all of them is free. Channels of
+ * their own have no order with the old ones but the word's, so the first value
+ * on new channels is taken only where all before it are reached.
+ *
+ * newest is read after the tail. A cursor of generation i was swapped in by a
+ * thread that had read i or a later one from newest, so whoever reads the
+ * tail, then newest, finds i or a later one. Read before the tail, it may be
+ * older than the cursor's, whose counts are then taken for other rings'.
+ *
+ * Records stay until stop. A ring that a later generation replaced goes back
+ * once the mark of the word's value is of that one or a later one and then a
+ * grace period has passed (growth/growth.h); so whoever reads the tail in an
+ * RCU section finds the rings of its generation, and of later ones, alive.
+ */
 struct ring_generation {
   uint8_t id;
+  uint8_t channels_born; /* the generation that its channels began with */
   struct ring_channel channel[QUEUES];
   struct ring_launches launches;
+  const struct ring_generation *older; /* or NULL: the first */
 };
 
+enum { RING_MOST_GENERATION = 254 }; /* of ids, which never wrap */
+
 struct rings {
-  const struct ring_generation *newest;
+  const struct ring_generation *newest; /* RCU */
   struct marks marks;
   const shared_64 *word; /* the timeline word: the GPU stores, we load */
   uint64_t word_gpu;
@@ -120,6 +153,7 @@ struct rings {
   shared_32 mapped;          /* live regions behind it (ck_pr) */
   struct flush_set viewed;   /* the words behind other devices' BARs */
   const struct setup *setup; /* RCU; NULL before the first (setup.h) */
+  uint64_t serial; /* of these rings in the process; 0: not a device's */
   struct tail tail;
   struct seat seat;
 };
@@ -142,7 +176,8 @@ struct ring_need {
 
 /* A place in every ring for one value. */
 struct ring_plan {
-  struct cursor from, to;
+  const struct ring_generation *generation;
+  struct cursor from, to;    /* from: its counts are the generation's */
   uint32_t start[QUEUES];    /* position of the piece, in units */
   uint32_t launch;           /* of the launches' piece, in its units */
   unsigned used;             /* channels that the value enters */
@@ -191,6 +226,9 @@ enum rig_done rings_submit(struct rings *, uint64_t v,
 /* 0 with *v; an enum rig_room above 0; or -RIG_NV_INVALID with *why. */
 int rings_post(struct rings *, const struct rig_submission *, uint64_t *v,
                const char **why);
+/* The need of the submission that room or post last answered RIG_GROW to on
+ * the calling thread, if that was on these rings, which have a serial. */
+bool rings_grow_need(const struct rings *, struct ring_need *);
 /* The last value reserved. */
 uint64_t rings_last(const struct rings *);
 

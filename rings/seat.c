@@ -4,12 +4,14 @@
 #include "rings/io.h"
 #include "rings/plant.h"
 #include "rings/point.h"
+#include "rings/rcu.h"
 #include "rings/rings.h"
 
 void seat_init(struct seat *s, const struct cursor *start) {
   shared_store_release_32(&s->state, SEAT_FREE); /* before any other thread */
   s->published = start->v;
   s->launch = start->launch;
+  s->generation = start->generation;
   s->bells = 0;
   for (int q = 0; q < QUEUES; q++)
     s->entries[q] = start->entries[q];
@@ -20,7 +22,23 @@ static bool more(const struct rings *r) {
   return mark_encoded(&r->marks, r->seat.published + 1);
 }
 
-/* The last value of the encoded ones that follow what is shown, if any. */
+/* The last of the values up to `last` that is on the generation of the first
+ * that is not shown. None of them is reached, so their marks are their own;
+ * generations grow from value to value. */
+static void cut(const struct rings *r, struct cursor *last) {
+  const uint64_t end = last->v;
+  struct cursor next;
+  RING_ASSERT(mark_read(&r->marks, r->seat.published + 1, last));
+  while (last->v != end) {
+    RING_ASSERT(mark_read(&r->marks, last->v + 1, &next));
+    if (next.generation != last->generation)
+      return;
+    *last = next;
+  }
+}
+
+/* The last value of the encoded ones that follow what is shown, if any, up to
+ * the end of a generation. */
 static bool walk(const struct rings *r, struct cursor *last) {
   uint64_t v = r->seat.published;
   while (mark_encoded(&r->marks, v + 1))
@@ -30,14 +48,39 @@ static bool walk(const struct rings *r, struct cursor *last) {
   /* Before the first GP_PUT: once shown, v may complete and its mark be
    * another's. */
   RING_ASSERT(mark_read(&r->marks, v, last));
+  if (last->generation != r->seat.generation)
+    cut(r, last);
   return true;
+}
+
+/* The record of a value's generation, which is no later than the newest. */
+static const struct ring_generation *record(const struct rings *r, uint8_t id) {
+  /* Partner: growth's assign, which the value's thread had seen. */
+  const struct ring_generation *g = ring_rcu_dereference(&r->newest);
+  while (g->id != id) {
+    RING_ASSERT(g->older != NULL);
+    g = g->older;
+  }
+  return g;
+}
+
+/* What is shown of rings born since the generation of what was shown: none. */
+static void move_on(struct seat *s, const struct ring_generation *g) {
+  for (int q = 0; q < QUEUES; q++)
+    if (g->channels_born > s->generation)
+      s->entries[q] = 0;
+  if (g->launches.born > s->generation)
+    s->launch = 0;
+  s->generation = g->id;
 }
 
 /* GP_PUT and doorbell of each channel that the values up to `last` moved. */
 static void show(struct rings *r, const struct cursor *last) {
-  const struct ring_generation *g = r->newest;
+  const struct ring_generation *g = record(r, last->generation);
   struct seat *s = &r->seat;
   unsigned moved = 0;
+  if (g->id != s->generation)
+    move_on(s, g);
   RING_POINT(SHOW);
   /* Each thread fenced what it wrote before it said "encoded"; this is for
    * what one read puts behind all of it. */

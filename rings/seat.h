@@ -36,6 +36,9 @@
  * guards goes from holder to holder by the state: stored before it is freed or
  * given, loaded after it is taken.
  *
+ * Values of one generation are shown at a time: the counts of rings that were
+ * born with the next one start anew.
+ *
  * GP_PUT never goes back, so nobody takes over from a holder that stopped.
  * A stopped thread delays the values after its own in two places: between
  * its reservation and "encoded", and in the seat.
@@ -60,6 +63,7 @@ struct seat {
   shared_32 state;
   guarded_32 entries[QUEUES]; /* shown by GP_PUT, free-running */
   guarded_32 launch;          /* shown with them */
+  guarded_32 generation;      /* whose counts these are */
   guarded_64 published;       /* the last value shown */
   guarded_64 bells;           /* doorbells rung */
 } __attribute__((aligned(128)));

@@ -130,7 +130,7 @@ INLINE void close_segment(struct walk *k, int q, const bool wet) {
   l->entries = piece_sum(l->entries, 1);
   l->run = 0;
   if (wet && l->at != l->open) {
-    const struct ring_channel *c = &k->rings->newest->channel[q];
+    const struct ring_channel *c = &k->plan->generation->channel[q];
     uint64_t offset = (uint64_t)((unsigned char *)l->open - c->segments);
     uint64_t e =
         abi_gpfifo_entry(c->segments_gpu + offset, (uint64_t)(l->at - l->open));
@@ -345,7 +345,7 @@ INLINE void words(struct walk *k, int q, const struct rig_words *p,
   l->entries = piece_sum(l->entries, p->n / 2);
   l->busy = FOREIGN;
   if (wet) {
-    const struct ring_channel *c = &k->rings->newest->channel[q];
+    const struct ring_channel *c = &k->plan->generation->channel[q];
     for (size_t i = 0; i < p->n; i += 2)
       io_copy(&c->entries[2 * (size_t)(l->entry++ & (c->n - 1))], p->at + i, 2);
   }
@@ -440,7 +440,7 @@ INLINE void launch(struct walk *k, const struct rig_launch *x, const bool wet) {
   uint64_t offset = k->launch * LAUNCH_UNIT, at = 0;
   k->launch = piece_sum(k->launch, launch_units(x));
   if (wet) {
-    ring = &k->rings->newest->launches;
+    ring = &k->plan->generation->launches;
     at = ring->gpu + offset;
   }
   if (k->held.launch == NULL)
@@ -516,7 +516,7 @@ void ring_need(const struct rig_submission *s, struct ring_need *need) {
 /* The wet end: every segment is closed, and all that was reserved is used. */
 static void finish(struct walk *k, int q) {
   const struct ring_plan *p = k->plan;
-  const struct ring_channel *c = &k->rings->newest->channel[q];
+  const struct ring_channel *c = &p->generation->channel[q];
   struct lane *l = &k->lane[q];
   close_segment(k, q, true);
   uint32_t *limit = (uint32_t *)(c->segments + (size_t)p->start[q] * RING_UNIT);
@@ -536,7 +536,7 @@ void ring_encode(const struct rings *r, const struct rig_submission *s,
                    .plan = p};
   for (int q = 0; q < QUEUES; q++) {
     struct lane *l = &k.lane[q];
-    unsigned char *piece = r->newest->channel[q].segments;
+    unsigned char *piece = p->generation->channel[q].segments;
     piece += (size_t)p->start[q] * RING_UNIT;
     l->open = l->at = (uint32_t *)piece;
     l->entry = p->from.entries[q];

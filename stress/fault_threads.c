@@ -184,7 +184,7 @@ static bool judge(const struct round *o, const struct visitor *all,
 
 /* What the RM writes to a notifier as it ends a channel. */
 static void notify(struct rig_nv *d, int q) {
-  unsigned char *n = d->channels.notifier[q].host;
+  unsigned char *n = d->growth.newest->channels.notifier[q].host;
   ck_pr_store_32((uint32_t *)(void *)(n + d->layout->notification.info_32.at),
                  43);
   ck_pr_fence_release(); /* partner: channels_error's acquire fence */

@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "core/device.h"
+#include "rings/rcu.h"
 #include "stress/random.h"
 
-enum { MOST_PARTS = 65, MOST_WAITS = 65, SECOND = 1000000000 };
+enum { MOST_PARTS = 66, MOST_WAITS = 65, SECOND = 1000000000 };
 
 /* A thread of a round, and the submission that it makes. */
 struct poster {
@@ -76,6 +77,28 @@ static bool random_submission(struct poster *p,
   }
 }
 
+/* A power of two up to `most`, and a bit. */
+static uint64_t size(struct poster *p, uint64_t most) {
+  uint64_t n = UINT64_C(1) << random_below(&p->random, 64);
+  while (n > most)
+    n = UINT64_C(1) << random_below(&p->random, 64);
+  return n - random_below(&p->random, n);
+}
+
+/* Something that makes the submission large. */
+static void add_bulk(struct poster *p) {
+  const struct post_bulk *b = p->run->bulk;
+  struct rig_part *part = &p->parts[p->s.nparts++];
+  if (random_one_in(&p->random, 2)) {
+    *part = rig_part_words((int)random_below(&p->random, QUEUES), b->entries,
+                           2 * size(p, b->most_entries));
+    return;
+  }
+  *part = rig_part_fill(b->at + 8, 4, 0x5a);
+  part->fill.rows = size(p, b->most_rows);
+  part->fill.dst_pitch = 0;
+}
+
 /* The replay's submission, a link, and at times a wait for the thread's
  * neighbour in the ring of threads. */
 static bool next(struct poster *p) {
@@ -90,6 +113,8 @@ static bool next(struct poster *p) {
   p->s = *s;
   p->s.parts = p->parts;
   p->s.waits = p->waits;
+  if (p->run->bulk && random_one_in(&p->random, 3))
+    add_bulk(p);
   int queue = random_one_in(&p->random, 3) ? RIG_COMPUTE0 : RIG_COPY0;
   chain_link(p->run->chain, p->index, queue, &p->parts[p->s.nparts++]);
   if (random_one_in(&p->random, 4))
@@ -98,7 +123,22 @@ static bool next(struct poster *p) {
   return true;
 }
 
+/* How far the generation of v is behind the newest. */
+static void count_age(struct poster *p, uint64_t v) {
+  const struct rings *r = &p->run->device->rings;
+  struct cursor c;
+  ring_rcu_lock();
+  const struct ring_generation *g = ring_rcu_dereference(&r->newest);
+  if (mark_read(&r->marks, v, &c)) {
+    unsigned age = (unsigned)g->id - c.generation;
+    p->tally.ages[age < POST_MOST_AGE ? age : POST_MOST_AGE - 1]++;
+  }
+  ring_rcu_unlock();
+}
+
 static void took(struct poster *p, uint64_t v) {
+  if (p->run->bulk)
+    count_age(p, v);
   p->tally.fits++;
   chain_took(p->run->chain, p->index, v);
   replay_commit(p->replay, v);
@@ -126,6 +166,44 @@ static bool skip(struct poster *p, int answer) {
          failed(r, "answer %d, and then room's is %d", answer, again);
 }
 
+/* After RIG_GROW. Once grown, these parts are not answered it again. */
+static bool grow(struct poster *p) {
+  struct post_run *r = p->run;
+  uint64_t bytes = 0;
+  bool by_parts = random_one_in(&p->random, 4);
+  int e = by_parts ? rig_nv_grow_for(r->device, &p->s, &bytes)
+                   : rig_nv_grow(r->device, &bytes);
+  p->tally.grow++;
+  if (e == -RIG_NV_SHORT) {
+    p->tally.shorts++;
+    return bytes > 0 || failed(r, "short of no bytes");
+  }
+  if (e != 0)
+    return failed(r, "grow: %s", rig_nv_why());
+  p->tally.grown++;
+  return rig_nv_room(r->device, &p->s) != RIG_GROW ||
+         failed(r, "GROW after a growth for the same parts");
+}
+
+/* What also gives replaced rings back; and launch rings, of which no part
+ * here takes any. */
+static bool disturb(struct poster *p) {
+  struct post_run *r = p->run;
+  struct rig_nv_region *region = NULL;
+  uint64_t bytes;
+  if (random_one_in(&p->random, 8)) {
+    const struct ring_need need = {.launch = size(p, r->bulk->most_launches)};
+    int e = growth_grow(&r->device->growth, &need, &bytes);
+    return e == 0 || e == -RIG_NV_SHORT ||
+           failed(r, "growing the launch ring: %s", rig_nv_why());
+  }
+  int e = rig_nv_alloc(r->device, RIG_PINNED, 4, &region);
+  if (e == 0)
+    e = rig_nv_free(r->device, region);
+  return e == 0 || e == -RIG_NV_NO_MEMORY ||
+         failed(r, "alloc and free: %s", rig_nv_why());
+}
+
 static bool post(struct poster *p) {
   struct post_run *r = p->run;
   for (;;) {
@@ -141,6 +219,11 @@ static bool post(struct poster *p) {
         continue;
       }
       answer = rig_nv_post_wait(r->device, &p->s, deadline(r), &v);
+    }
+    if (answer == RIG_GROW && r->bulk) {
+      if (!grow(p))
+        return false;
+      continue;
     }
     if (answer != 0)
       return skip(p, answer);
@@ -195,6 +278,11 @@ static bool submit(struct poster *p) {
       return false;
     if (answer == RIG_FITS)
       took(p, v);
+    if (answer == RIG_GROW && r->bulk) {
+      if (!grow(p))
+        return false;
+      continue;
+    }
     if (answer != RIG_LATER)
       return answer == RIG_FITS || skip(p, answer);
     p->tally.later++;
@@ -210,7 +298,8 @@ static void *poster(void *arg) {
   for (uint64_t i = 0; i < p->each; i++)
     /* Relaxed: a hint to end soon. */
     if (__atomic_load_n(&p->run->stop, __ATOMIC_RELAXED) || !next(p) ||
-        !(p->run->turn_mode ? submit : post)(p))
+        !(p->run->turn_mode ? submit : post)(p) ||
+        (p->run->bulk && random_one_in(&p->random, 16) && !disturb(p)))
       break;
   replay_release(p->replay);
   return NULL;
@@ -223,6 +312,10 @@ static void add(struct post_tally *sum, const struct post_tally *t) {
   sum->grow += t->grow;
   sum->busy += t->busy;
   sum->rooms += t->rooms;
+  sum->grown += t->grown;
+  sum->shorts += t->shorts;
+  for (int i = 0; i < POST_MOST_AGE; i++)
+    sum->ages[i] += t->ages[i];
 }
 
 /* What no thread may leave behind. */

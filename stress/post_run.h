@@ -8,6 +8,10 @@
  *   turn mode   one turn goes from thread to thread by a lock; who does not
  *               have it asks room all the while
  *
+ * With a bulk, some submissions have a part of many ring entries or of many
+ * words of the driver's, of any size up to the bulk's; who is answered GROW
+ * grows; and some allocate and free, or grow the launch ring.
+ *
  * Each thread has a slice of the arena, a replay, so that its own order is all
  * the order that its bytes need, and a link in the chain, which all share.
  *
@@ -19,8 +23,23 @@
 #include "stress/arena.h"
 #include "stress/chain.h"
 
+enum { POST_MOST_AGE = 6 };
+
 struct post_tally {
   uint64_t fits, later, never, grow, busy, rooms;
+  uint64_t grown, shorts;       /* with a bulk: growths, and those that lack */
+  uint64_t ages[POST_MOST_AGE]; /* generations that came after a value's, by
+                                 * the time that its thread had it; the last:
+                                 * or more */
+};
+
+/* What makes submissions large. */
+struct post_bulk {
+  uint32_t *entries;      /* most_entries of them: each releases `at` */
+  uint64_t most_entries;  /* a power of two, as below */
+  uint64_t most_rows;     /* of a fill of the 4 bytes at `at` + 8 */
+  uint64_t most_launches; /* units of the launch ring */
+  uint64_t at;
 };
 
 struct post_run {
@@ -28,6 +47,7 @@ struct post_run {
   struct arena *arena; /* a slice a thread */
   struct chain *chain;
   bool turn_mode;
+  const struct post_bulk *bulk; /* or NULL: GROW is as good as NEVER */
   uint64_t seed;
   unsigned patience_s; /* of each wait */
 

@@ -325,6 +325,43 @@ RIG_PUBLIC int rig_nv_post(struct rig_nv *, const struct rig_submission *,
 RIG_PUBLIC int rig_nv_post_wait(struct rig_nv *, const struct rig_submission *,
                                 uint64_t deadline_ns, uint64_t *v);
 
+/* Growth. Rings that get larger while every thread goes on submitting.
+ *
+ * rig_nv_room and rig_nv_post answer RIG_GROW for parts that take more of a
+ * ring than it holds: entries of a channel's ring, words of the driver's in a
+ * channel's segment ring, descriptors and constant banks in the launch ring.
+ * rig_nv_grow makes what the parts lack that the calling thread was last
+ * answered RIG_GROW for, on this device; rig_nv_grow_for what these parts
+ * lack. Once either has returned 0, no thread is answered RIG_GROW for them
+ * again, whatever else grows.
+ *
+ * A segment or launch ring is made anew: the least power of two of bytes, at
+ * least a page, that holds twice what the parts take. The next submission
+ * starts on it. For entries both channels are made anew, in a channel group of
+ * their own: each ring is the least power of two of entries that holds twice
+ * what the parts take, at most 2^31, and no smaller than before. Then every
+ * submission is answered RIG_LATER until every value before is reached, and
+ * the next starts on the new channels; in turn mode a submit that room has
+ * answered RIG_FITS for goes first. Replaced rings go back at the device's
+ * next growth or rig_nv_alloc after their values are reached; those that the
+ * device opened with, channels excepted, and the channels of a resource
+ * manager that frees none, at stop.
+ *
+ * 0 and the parts fit once there is room; SHORT with *need bytes that lack:
+ * what was made stays, and the next ask goes on from there. FAULT: a give-back
+ * failed, also where it would be SHORT, or the path refused or failed; NEVER:
+ * parts that no growth helps; HOST_MEMORY. INVALID: no such RIG_GROW, or the
+ * thread holds a lock. REFUSED after stop. Any threads, at the same time; one
+ * grows while the others wait for it. */
+RIG_PUBLIC int rig_nv_grow(struct rig_nv *, uint64_t *need);
+RIG_PUBLIC int rig_nv_grow_for(struct rig_nv *, const struct rig_submission *,
+                               uint64_t *need);
+/* rig_nv_post_wait, and grows where the answer is RIG_GROW: four times at most,
+ * waiting for the values so far in between, then NO_MEMORY with the bytes in
+ * rig_nv_why. The errors of rig_nv_grow and of rig_nv_post_wait. */
+RIG_PUBLIC int rig_nv_post_grow(struct rig_nv *, const struct rig_submission *,
+                                uint64_t deadline_ns, uint64_t *v);
+
 /* Does nothing: RIG_OK. Submitted work runs as its channels fetch it. */
 RIG_PUBLIC enum rig_done rig_nv_commit(void *self, uint64_t v,
                                        const char **failure);

@@ -21,12 +21,18 @@ static uint64_t field(uint64_t x, unsigned at, unsigned bits) {
 
 static uint64_t filled(uint8_t byte) { return byte * (UINT64_MAX / 255); }
 
+/* Whether the n bytes at `at` lie in the driver's block. */
+static bool in_block(const struct model_channel *c, uint64_t at, uint64_t n) {
+  const struct model_memory *b = c->names[NAME_BUFFER];
+  return b && at >= b->address && n <= b->bytes &&
+         at - b->address <= b->bytes - n;
+}
+
 void model_overwrite(struct model *m, struct model_channel *c, uint64_t at,
                      uint64_t n) {
-  const struct model_memory *b = c->names[NAME_BUFFER];
   struct model_twin t;
-  if (!m->options.poisons || !b || at < b->address || n > b->bytes ||
-      at - b->address > b->bytes - n || !model_reach_write(m, at, &n, &t))
+  if (!m->options.poisons || (!in_block(c, at, n) && !model_in_rings(m, at)) ||
+      !model_reach_write(m, at, &n, &t))
     return;
   model_post_hold(t.post);
   memset(t.gpu, MODEL_FETCHED, n);

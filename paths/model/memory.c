@@ -69,6 +69,12 @@ bool model_reach_write(struct model *m, uint64_t at, uint64_t *n,
   return s;
 }
 
+bool model_in_rings(struct model *m, uint64_t at) {
+  uint64_t n = 1;
+  const struct model_span *s = reach(m, at, &n);
+  return s && s->rings;
+}
+
 struct model_twin model_twin_of(const struct model_memory *r, uint64_t at) {
   return twin(r->span, r->address - r->span->at + at);
 }
@@ -295,7 +301,7 @@ static bool lacks(struct rig_nv_reply *reply, int kind, uint64_t n) {
                           (unsigned long long)n, kinds[kind]);
 }
 
-static bool alloc_locked(struct model *m, int kind, uint64_t n,
+static bool alloc_locked(struct model *m, int kind, uint64_t n, unsigned flags,
                          struct rig_nv_memory *out,
                          struct rig_nv_reply *reply) {
   if (m->stopped)
@@ -309,6 +315,7 @@ static bool alloc_locked(struct model *m, int kind, uint64_t n,
       span_fresh(m, kind, n, kind == RIG_MAPPED ? m->post : NULL);
   if (!s)
     return lacks(reply, kind, n);
+  s->rings = flags & RIG_NV_COMBINE;
   struct model_memory *r = record(m, s, 0, n);
   if (!r) {
     drop(m, s);
@@ -335,7 +342,7 @@ bool model_alloc(void *ctx, enum rig_memory kind, uint64_t n, unsigned flags,
     return rig_nv_reply_set(reply, RIG_NV_WRONG, "alloc: flags 0x%x", flags);
   if (!model_enter(m, reply))
     return false;
-  bool ok = alloc_locked(m, k, n, out, reply);
+  bool ok = alloc_locked(m, k, n, flags, out, reply);
   model_leave(m);
   return ok;
 }

@@ -26,7 +26,8 @@
  * run. Memory ends at its last byte, not its page's; host memory that is mapped
  * ends at its last page.
  *
- * What it fetched from memory that a channel's hObjectBuffer names, ring
+ * What it fetched from memory that a channel's hObjectBuffer names or that was
+ * allocated with RIG_NV_COMBINE, which is for a driver's own rings, ring
  * entries, words of segments, descriptors and their bank 0, it overwrites
  * before anything that the words release is seen, and refuses by name where it
  * meets it again (`poisons`).

@@ -72,6 +72,7 @@ struct model_span {
   uint64_t mapped;   /* bytes to unmap at its end, 0 for memory of others */
   uint64_t budgeted; /* of used[kind], or of `viewed` */
   int kind;
+  bool rings;     /* allocated with RIG_NV_COMBINE: a driver's own rings */
   unsigned users; /* memories that share it */
 };
 
@@ -252,6 +253,8 @@ char *model_reach(struct model *, uint64_t at, uint64_t *n);
 /* As model_reach, for what the GPU writes; false where no span holds it. */
 bool model_reach_write(struct model *, uint64_t at, uint64_t *n,
                        struct model_twin *);
+/* Whether it lies in memory of a driver's own rings. */
+bool model_in_rings(struct model *m, uint64_t at);
 /* Where the GPU writes to byte `at` of the memory. */
 struct model_twin model_twin_of(const struct model_memory *, uint64_t at);
 struct model_memory *model_memory_of(struct model *, uint32_t handle);

@@ -88,6 +88,10 @@ def coop_caught_tests(plant, says, strategies):
                 "$(location :%s_program)" % name,
                 "--strategy",
                 strategy,
+                # More than coop_test's: which seed is the first to find a bug
+                # changes with every access that the core gains or loses.
+                "--seeds",
+                "20000",
             ],
             data = [":%s_program" % name],
             tags = ["plain"],

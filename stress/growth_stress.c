@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * growth_stress: threads that submit to one device of the model while its rings
+ * grow, each kind of them and from several threads at once, on a path that
+ * lacks memory at random. Every byte, the order of values, that what was
+ * replaced is given back once and that nothing of it is used afterwards: freed
+ * memory is the process's no more, and a fault for the GPU. Exit status 0: all
+ * was as it must be; 1: it was not, or the device failed; 2: wrong options.
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/device.h"
+#include "paths/model/model.h"
+#include "stress/post_run.h"
+#include "stress/random.h"
+#include "tools/allocator.h"
+
+enum {
+  EACH = 24, /* submissions of a thread in a round */
+  ROUNDS = 2,
+  ENTRIES = 4096,  /* of a bulk */
+  ROWS = 1024,     /* of another */
+  LAUNCHES = 8192, /* units */
+  LONG = 1000000
+};
+
+struct settings {
+  uint64_t devices, seed;
+  unsigned threads, mode, patience_s, one_in;
+  bool mode_given;
+};
+
+static const char *const modes[] = {"post", "turn"};
+enum { MODES = sizeof modes / sizeof *modes, TURN = 1 };
+
+struct test {
+  const struct settings *settings;
+  uint64_t seed;
+  unsigned mode;
+  enum rig_nv_personality personality;
+  const struct rig_nv_path *model;
+  struct rig_nv_path path; /* the model's, which lacks at random */
+  struct rig_nv *device;
+  struct rig_nv_region *scratch;
+  struct post_bulk bulk;
+  struct arena arena;
+  struct chain chain;
+  struct post_run run;
+  uint64_t generations;
+};
+
+static int failed(const struct test *t, const char *what, const char *cause) {
+  const struct settings *s = t->settings;
+  fprintf(stderr,
+          "growth_stress: %s: %s\n"
+          "  %s personality\n"
+          "  again: --seed=%" PRIu64 " --mode=%u --threads=%u --devices=1\n",
+          what, cause, t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel",
+          t->seed, t->mode, s->threads);
+  return 1;
+}
+
+/* ---- a path that lacks ---- */
+
+/* Lacks one call in so many, 0: none (relaxed: any call may see the change). */
+static uint32_t lacks_one_in;
+static uint64_t calls; /* a number for each (relaxed) */
+static const struct rig_nv_path *inner;
+
+static bool lacks(struct rig_nv_reply *reply) {
+  uint32_t one_in = __atomic_load_n(&lacks_one_in, __ATOMIC_RELAXED);
+  struct random r = {__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED)};
+  if (one_in == 0 || !random_one_in(&r, one_in))
+    return false;
+  rig_nv_reply_set(reply, RIG_NV_LACKING, "lacks at random");
+  return true;
+}
+
+static bool lacking_alloc(void *ctx, enum rig_memory kind, uint64_t n,
+                          unsigned flags, struct rig_nv_memory *m,
+                          struct rig_nv_reply *reply) {
+  return !lacks(reply) && inner->alloc(ctx, kind, n, flags, m, reply);
+}
+
+static bool lacking_object(void *ctx, uint32_t parent, uint32_t cls,
+                           void *params, size_t bytes, uint32_t *object,
+                           struct rig_nv_reply *reply) {
+  return !lacks(reply) &&
+         inner->rm.alloc(ctx, parent, cls, params, bytes, object, reply);
+}
+
+static bool lacking_registration(void *ctx, uint32_t channel,
+                                 struct rig_nv_reply *reply) {
+  return !lacks(reply) && inner->register_channel(ctx, channel, reply);
+}
+
+static bool lacking_schedule(void *ctx, uint32_t group, void *params,
+                             size_t bytes, struct rig_nv_reply *reply) {
+  return !lacks(reply) && inner->rm.schedule(ctx, group, params, bytes, reply);
+}
+
+static void lack(const struct test *t, bool on) {
+  __atomic_store_n(&lacks_one_in, on ? t->settings->one_in : 0,
+                   __ATOMIC_RELAXED);
+}
+
+/* ---- a device ---- */
+
+/* With no value in flight, and one on the newest rings: what lives is what the
+ * newest generation and the open have. */
+static int check_kept(struct test *t) {
+  struct rig_nv *d = t->device;
+  struct model_counts c;
+  const struct ring_generation *g = d->rings.newest;
+  uint64_t bytes, v;
+  const struct rig_submission none = {0};
+  struct ring_need need = {.last = 0};
+  for (unsigned i = 0; i < 2; i++) {
+    const char *failure;
+    v = rings_last(&d->rings) + 1;
+    bool ok = t->mode == TURN
+                  ? rig_nv_room(d, &none) == RIG_FITS &&
+                        rig_nv_submit(d, v, &none, &failure) == RIG_COMMITTED
+                  : rig_nv_post(d, &none, &v) == 0;
+    if (!ok || rig_nv_wait(d, v, UINT64_MAX))
+      return failed(t, "a last value", rig_nv_why());
+    if (growth_grow(&d->growth, &need, &bytes)) /* gives back */
+      return failed(t, "giving back", rig_nv_why());
+  }
+  if (shared_load_32(&d->growth.waiting) != 0)
+    return failed(t, "giving back", "some waits on");
+  model_counts(t->model, &c);
+  size_t sets = 1;
+  for (const struct ring_generation *k = g; k->older; k = k->older)
+    sets += t->personality == RIG_NV_LIKE_PCI && k->channels_born == k->id;
+  size_t rings = 3 + (g->launches.born != 0);
+  for (int q = 0; q < QUEUES; q++)
+    rings += g->channel[q].segments_born != 0;
+  /* arena, scratch, chain; joins, word and staging; of a set, the block and
+   * notifiers. Where nothing is freed, failed growths leave more. */
+  size_t want = ARENA_REGIONS + 2 + 3 + 3 * sets + rings;
+  bool exact = t->personality == RIG_NV_LIKE_KERNEL;
+  if (exact ? c.memories != want : c.memories < want) {
+    char what[128];
+    snprintf(what, sizeof what, "%zu memories live, not %zu", c.memories, want);
+    return failed(t, "giving back", what);
+  }
+  return 0;
+}
+
+static int with_chain(struct test *t) {
+  const struct settings *s = t->settings;
+  if (chain_make(t->device, s->threads, EACH, &t->chain))
+    return failed(t, "making the chain", rig_nv_why());
+  t->run = (struct post_run){.device = t->device,
+                             .arena = &t->arena,
+                             .chain = &t->chain,
+                             .turn_mode = t->mode == TURN,
+                             .bulk = &t->bulk,
+                             .seed = t->seed,
+                             .patience_s = s->patience_s};
+  post_run_init(&t->run);
+  for (unsigned i = 0; i < ROUNDS; i++) {
+    lack(t, true);
+    bool ok = post_run_round(&t->run, EACH);
+    lack(t, false);
+    if (!ok || !post_run_verify(&t->run))
+      return failed(t, "a round", t->run.what);
+  }
+  t->generations = t->device->rings.newest->id;
+  return check_kept(t);
+}
+
+static int with_arena(struct test *t) {
+  struct arena_options o = {.slices = t->settings->threads};
+  replay_options_init(&o.replay);
+  o.replay.seed = t->seed;
+  o.replay.most_parts = 4;
+  o.replay.most_ops = 4;
+  o.replay.most_waits = 3;
+  o.replay.most_bytes = 1024;
+  arena_least(&o, o.bytes);
+  for (unsigned i = 0; i < ARENA_REGIONS; i++)
+    o.bytes[i] += (uint64_t)(i == ARENA_DATA ? 65536 : 4096) * o.slices;
+  const char *failure;
+  if (arena_make(t->device, &o, &t->arena, &failure))
+    return failed(t, "making the arena", failure);
+  return with_chain(t);
+}
+
+/* The scratch region: what a bulk writes, and the segment that its entries
+ * name. */
+static int make_bulk(struct test *t) {
+  enum { SEGMENT = 64 };
+  static uint32_t entries[2 * ENTRIES];
+  if (rig_nv_alloc(t->device, RIG_PINNED, 4096, &t->scratch))
+    return failed(t, "the scratch region", rig_nv_why());
+  struct rig_location l = rig_nv_locate(t->scratch);
+  uint32_t *segment = (uint32_t *)(void *)((char *)l.host + SEGMENT);
+  uint64_t e;
+  int n = rig_nv_release_word(segment, l.address, 7);
+  if (n < 0 || rig_nv_gpfifo_entry(l.address + SEGMENT, (uint64_t)n, &e) != 0)
+    return failed(t, "an encoder", rig_nv_why());
+  for (int i = 0; i < ENTRIES; i++)
+    memcpy(&entries[2 * i], &e, sizeof e);
+  t->bulk = (struct post_bulk){.entries = entries,
+                               .most_entries = ENTRIES,
+                               .most_rows = ROWS,
+                               .most_launches = LAUNCHES,
+                               .at = l.address};
+  return with_arena(t);
+}
+
+static int with_device(struct test *t) {
+  static const struct device_sizes sizes = {.entries = 16,
+                                            .segment_bytes = 2048,
+                                            .launch_bytes = 4096,
+                                            .in_flight = 32,
+                                            .start_entries = UINT32_MAX - 15,
+                                            .start_units = UINT32_MAX - 20,
+                                            .start_joins = UINT64_MAX - 3,
+                                            .start_launch = UINT32_MAX - 2};
+  uint64_t word = UINT32_MAX - 100;
+  struct rig_nv_options o;
+  rig_nv_options_init(&o);
+  o.word = &word;
+  o.mode = t->mode == TURN ? RIG_NV_TURN : RIG_NV_POST;
+  o.allocator = tool_allocator();
+  if (device_make_sized(&t->path, &o, &sizes, &t->device))
+    return failed(t, "making the device", rig_nv_why());
+  int is = make_bulk(t);
+  const char *failure;
+  if (is != 0)
+    return is; /* work that is stuck keeps its memory */
+  if (rig_nv_stop(t->device, NULL))
+    is = failed(t, "stop", rig_nv_why());
+  if (chain_end(&t->chain) || rig_nv_free(t->device, t->scratch))
+    is = failed(t, "free", rig_nv_why());
+  if (arena_end(&t->arena, &failure))
+    is = failed(t, "free", failure);
+  if (rig_nv_release(t->device))
+    is = failed(t, "release", rig_nv_why());
+  return is;
+}
+
+static int with_path(struct test *t) {
+  struct rig_nv_model_options o;
+  struct model_counts c;
+  rig_nv_model_options_init(&o);
+  o.personality = t->personality;
+  o.seed = t->seed;
+  if (rig_nv_path_model(&o, &t->model))
+    return failed(t, "opening the model", rig_nv_why());
+  inner = t->model;
+  t->path = *t->model;
+  t->path.alloc = lacking_alloc;
+  t->path.rm.alloc = lacking_object;
+  t->path.rm.schedule = lacking_schedule;
+  t->path.register_channel = lacking_registration;
+  if (with_device(t))
+    return 1;
+  model_counts(t->model, &c);
+  if (c.memories || c.objects || c.registrations)
+    return failed(t, "the end", "something of the device lives on");
+  return rig_nv_path_close(t->model) ? failed(t, "close", rig_nv_why()) : 0;
+}
+
+static void add(struct post_tally *sum, const struct post_tally *t) {
+  sum->fits += t->fits;
+  sum->later += t->later;
+  sum->grow += t->grow;
+  sum->grown += t->grown;
+  sum->shorts += t->shorts;
+  for (int i = 0; i < POST_MOST_AGE; i++)
+    sum->ages[i] += t->ages[i];
+}
+
+static int in_mode(const struct settings *s, unsigned mode) {
+  struct post_tally sum = {0};
+  uint64_t generations = 0;
+  for (uint64_t i = 0; i < s->devices; i++) {
+    struct test t = {.settings = s,
+                     .seed = s->seed + i,
+                     .personality = (s->seed + i) % 3 ? RIG_NV_LIKE_KERNEL
+                                                      : RIG_NV_LIKE_PCI,
+                     .mode = mode};
+    if (with_path(&t))
+      return 1;
+    add(&sum, &t.run.tally);
+    generations += t.generations;
+  }
+  printf("%s: %" PRIu64 " devices, %" PRIu64 " generations; FITS %" PRIu64
+         " LATER %" PRIu64 " GROW %" PRIu64 ", grown %" PRIu64 " short %" PRIu64
+         "; ages",
+         modes[mode], s->devices, generations, sum.fits, sum.later, sum.grow,
+         sum.grown, sum.shorts);
+  for (int i = 0; i < POST_MOST_AGE; i++)
+    printf(" %" PRIu64, sum.ages[i]);
+  printf("\n");
+  fflush(stdout);
+  return 0;
+}
+
+static uint64_t number(const char *text, uint64_t least, uint64_t most,
+                       struct argp_state *state) {
+  char *end;
+  uint64_t n = strtoull(text, &end, 0);
+  if (end == text || *end || n < least || n > most)
+    argp_error(state, "'%s' is no number from %" PRIu64 " to %" PRIu64, text,
+               least, most);
+  return n;
+}
+
+static error_t option(int key, char *text, struct argp_state *state) {
+  struct settings *s = state->input;
+  switch (key) {
+  case 'n':
+    s->devices = number(text, 1, UINT32_MAX, state);
+    return 0;
+  case 'l':
+    s->devices = LONG;
+    return 0;
+  case 's':
+    s->seed = number(text, 0, UINT64_MAX, state);
+    return 0;
+  case 'm':
+    s->mode = (unsigned)number(text, 0, MODES - 1, state);
+    s->mode_given = true;
+    return 0;
+  case 't':
+    s->threads = (unsigned)number(text, 1, CHAIN_MOST_THREADS, state);
+    return 0;
+  case 'p':
+    s->patience_s = (unsigned)number(text, 1, 3600, state);
+    return 0;
+  case 'k':
+    s->one_in = (unsigned)number(text, 0, UINT32_MAX, state);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+int main(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"devices", 'n', "N", 0, "In each mode, one after the other (16)", 0},
+      {"long", 'l', NULL, 0, "1000000 devices in each mode", 0},
+      {"seed", 's', "SEED", 0, "Of submissions and model (1)", 0},
+      {"mode", 'm', "N", 0, "0: post mode alone; 1: turn mode alone", 0},
+      {"threads", 't', "T", 0, "That submit (8)", 0},
+      {"patience", 'p', "SECONDS", 0, "Of each wait for a value (60)", 0},
+      {"lack", 'k', "N", 0, "One call of the path in N lacks (12), 0 none", 0},
+      {0}};
+  static const struct argp argp = {
+      options, option,
+      NULL,    "Threads that submit to the model while its rings grow.",
+      NULL,    NULL,
+      NULL};
+  struct settings s = {
+      .devices = 16, .seed = 1, .threads = 8, .patience_s = 60, .one_in = 12};
+  argp_err_exit_status = 2;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &s))
+    return 2;
+  for (unsigned mode = 0; mode < MODES; mode++)
+    if ((!s.mode_given || s.mode == mode) && in_mode(&s, mode))
+      return 1;
+  return 0;
+}
