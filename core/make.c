@@ -191,7 +191,7 @@ static int make_joins(struct rig_nv *d, uint64_t start) {
 }
 
 static int make_rings(struct rig_nv *d, const struct device_sizes *s,
-                      int launch_at, uint64_t start) {
+                      const struct rig_nv_options *o, uint64_t start) {
   struct mark *marks =
       device_host_alloc(&d->host, LINE, s->in_flight * sizeof *marks);
   if (marks == NULL)
@@ -216,7 +216,8 @@ static int make_rings(struct rig_nv *d, const struct device_sizes *s,
   d->growth.path = d->path;
   d->growth.layout = d->layout;
   d->growth.host = d->host;
-  d->growth.launch_at = launch_at;
+  d->growth.launch_at = o->launch_at;
+  d->growth.userd_at = o->userd_at;
   return growth_open(&d->growth, &d->rings, &sizes);
 }
 
@@ -274,7 +275,7 @@ static int make_all(struct rig_nv *d, const struct rig_nv_options *o,
   if (e == 0)
     e = make_joins(d, s->start_joins);
   if (e == 0)
-    e = make_rings(d, s, o->launch_at, start);
+    e = make_rings(d, s, o, start);
   if (e == 0)
     e = start_channels(d, o->boost);
   return e;

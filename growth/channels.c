@@ -46,9 +46,24 @@ static void set(void *params, struct abi_rm_field f, uint64_t x) {
   RING_ASSERT(rig_nv_params_set(params, PARAMS, f.at, f.n, x) == 0);
 }
 
+/* USERD behind the memory BAR: the GPU reads GP_PUT from its own memory, and
+ * the store of it pushes all that was stored there before. */
+static int allocate_userd(const struct rig_nv_path *path, int place,
+                          struct channels *c) {
+  if (place != RIG_NV_AUTO || !path->put_mapped || path->flush == NULL)
+    return 0;
+  int e =
+      path_alloc(path, RIG_MAPPED, QUEUES * PAGE, RIG_NV_COMBINE, &c->userd);
+  if (e == 0)
+    memset(c->userd.host, 0, QUEUES * PAGE);
+  return e == -RIG_NV_NO_MEMORY ? 0 : e; /* then in the block */
+}
+
 static int allocate_memory(const struct rig_nv_path *path, uint64_t bytes,
-                           struct channels *c) {
+                           int userd_at, struct channels *c) {
   int e = path_alloc(path, RIG_PINNED, bytes, 0, &c->block);
+  if (e == 0)
+    e = allocate_userd(path, userd_at, c);
   for (int q = 0; e == 0 && q < QUEUES; q++)
     e = path_alloc(path, RIG_PINNED, PAGE, 0, &c->notifier[q]);
   if (e != 0)
@@ -86,8 +101,11 @@ static int make_channel(const struct rig_nv_path *path,
   set(params, l->channel.gpfifo_entries, entries[q]);
   set(params, l->channel.object_error, c->notifier[q].handle);
   set(params, l->channel.object_buffer, c->block.handle);
-  set(params, l->channel.userd_memory_0, c->block.handle);
-  set(params, l->channel.userd_offset_0, at->userd[q]);
+  bool apart = c->userd.bytes != 0;
+  set(params, l->channel.userd_memory_0,
+      apart ? c->userd.handle : c->block.handle);
+  set(params, l->channel.userd_offset_0,
+      apart ? (uint64_t)q * PAGE : at->userd[q]);
   set(params, l->channel.context_share, c->share);
   int e = rm_alloc(path, names[q], c->group, path->gpu.channel_class, params,
                    l->channel.bytes, &c->channel[q]);
@@ -142,12 +160,12 @@ int channels_undo(const struct rig_nv_path *path, struct channels *c, int e) {
 }
 
 int channels_make(const struct rig_nv_path *path, const struct abi_rm_layout *l,
-                  const uint32_t entries[QUEUES], struct channels *c,
-                  struct ring_channel ring[QUEUES]) {
+                  const uint32_t entries[QUEUES], int userd_at,
+                  struct channels *c, struct ring_channel ring[QUEUES]) {
   struct layout at = lay_out(entries);
   uint32_t token[QUEUES] = {0};
   memset(c, 0, sizeof *c);
-  int e = allocate_memory(path, at.bytes, c);
+  int e = allocate_memory(path, at.bytes, userd_at, c);
   if (e == 0)
     e = make_objects(path, l, entries, &at, c, token);
   if (e != 0)
@@ -156,7 +174,10 @@ int channels_make(const struct rig_nv_path *path, const struct abi_rm_layout *l,
     unsigned char *host = c->block.host;
     ring[q].entries = (uint32_t *)(host + at.entries[q]);
     ring[q].n = entries[q];
-    ring[q].gp_put = (uint32_t *)(host + at.userd[q] + ABI_USERD_GP_PUT);
+    unsigned char *userd = host + at.userd[q];
+    if (c->userd.bytes != 0)
+      userd = (unsigned char *)c->userd.host + q * PAGE;
+    ring[q].gp_put = (uint32_t *)(void *)(userd + ABI_USERD_GP_PUT);
     ring[q].token = token[q];
   }
   return 0;
@@ -214,7 +235,8 @@ bool channels_end(const struct rig_nv_path *path, struct channels *c,
 
 int channels_free_memory(const struct rig_nv_path *path, struct channels *c) {
   int fault = 0;
-  struct rig_nv_memory *all[] = {&c->block, &c->notifier[0], &c->notifier[1]};
+  struct rig_nv_memory *all[] = {&c->block, &c->notifier[0], &c->notifier[1],
+                                 &c->userd};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
     int e = path_free(path, all[i]);
     if (e != 0)

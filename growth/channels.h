@@ -12,6 +12,7 @@
  *
  *   block, Pinned, one page or more each:
  *     entries[0] | entries[1] | USERD[0] | USERD[1]
+ *   userd, Mapped, where GP_PUT may lie there: USERD[0] | USERD[1]
  *   notifier[q], Pinned, a page: where the RM writes the channel's error
  *
  * The memory that an RM object names stays taken while the RM keeps the
@@ -28,6 +29,7 @@ struct channels {
   uint32_t group, share, channel[QUEUES], engine[QUEUES], debugger;
   bool registered[QUEUES];
   struct rig_nv_memory block, notifier[QUEUES];
+  struct rig_nv_memory userd; /* of both, where it is not in the block */
 };
 
 /* Makes the set, not scheduled, with rings of so many entries, powers of two
@@ -35,8 +37,8 @@ struct channels {
  * gives everything back, or its reason says what stays, which is in *channels.
  * The errors of paths/call.h. */
 int channels_make(const struct rig_nv_path *, const struct abi_rm_layout *,
-                  const uint32_t entries[QUEUES], struct channels *,
-                  struct ring_channel ring[QUEUES]);
+                  const uint32_t entries[QUEUES], int userd_at,
+                  struct channels *, struct ring_channel ring[QUEUES]);
 
 /* Gives back a set that was to be made and failed with e, which it returns;
  * the reason grows by what stays. */

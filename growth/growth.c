@@ -21,7 +21,7 @@ static int make_channels(const struct growth *g, const uint32_t entries[QUEUES],
                          struct channels *c, struct ring_channel ring[QUEUES]) {
   struct ring_channel made[QUEUES];
   memcpy(made, ring, sizeof made);
-  int e = channels_make(g->path, g->layout, entries, c, made);
+  int e = channels_make(g->path, g->layout, entries, g->userd_at, c, made);
   if (e != 0)
     return e;
   e = channels_schedule(g->path, g->layout, c);
@@ -46,8 +46,9 @@ int growth_open(struct growth *g, struct rings *r,
     e = segments_make(g->path, z->segment_bytes[q], &first->segments[q],
                       &first->ring.channel[q]);
   if (e == 0) {
-    e = channels_make(g->path, g->layout, z->entries, &first->channels,
-                      first->ring.channel);
+    e = channels_make(g->path, g->layout, z->entries, g->userd_at,
+                      &first->channels, first->ring.channel);
+    first->ring.put_mapped = first->channels.userd.bytes != 0;
     if (e != 0) /* it gave back what it could, and said what stays */
       memset(&first->channels, 0, sizeof first->channels);
   }
@@ -241,6 +242,7 @@ static int make_pieces(const struct growth *g, struct growth_sizes *z,
   if (e != 0)
     return e;
   n->channels_born = n->id;
+  n->put_mapped = r->channels.userd.bytes != 0;
   z->entries[0] = z->entries[1] = 0;
   ++*made;
   return 0;

@@ -96,7 +96,7 @@ struct growth {
   const struct rig_nv_path *path;
   const struct abi_rm_layout *layout;
   struct rig_nv_allocator host;
-  int launch_at;
+  int launch_at, userd_at;
   struct growth_record first, *newest; /* newest under the lock */
   struct growth_record *failed; /* never published: what a failed growth could
                                  * not give back. Under the lock */
@@ -104,8 +104,8 @@ struct growth {
 };
 
 /* Makes the first generation, and has *rings begin with it; path, layout, host
- * and launch_at are set. A failed open is undone by end and free. The errors of
- * paths/call.h. */
+ * and the places are set. A failed open is undone by end and free. The errors
+ * of paths/call.h. */
 int growth_open(struct growth *, struct rings *, const struct growth_sizes *);
 /* Lets its channels run. */
 int growth_schedule(struct growth *);

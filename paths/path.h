@@ -106,6 +106,9 @@ struct rig_nv_path {
   volatile uint32_t *doorbell;
   volatile uint32_t *flush; /* a word of Mapped memory, or NULL: then there is
                              * no Mapped memory */
+  bool put_mapped;          /* what the host stores through the memory BAR
+                             * reaches the GPU in that order, so that GP_PUT
+                             * may lie in Mapped memory behind the rings */
   const char *bus;          /* PCI address, or NULL */
 
   /* n new bytes of the kind, at an address aligned to 4 KiB. */

@@ -6,8 +6,10 @@
 #include "rings/rcu.h"
 #include "rings/validate.h"
 
-void ring_flush(const struct rings *r, bool launches) {
-  if (r->flush && (launches || shared_load_32(&r->mapped) != 0))
+void ring_flush(const struct rings *r, const struct ring_generation *g,
+                bool launches) {
+  if (r->flush && !g->put_mapped &&
+      (launches || shared_load_32(&r->mapped) != 0))
     io_flush(r->flush);
   flush_read(&r->viewed);
 }

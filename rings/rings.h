@@ -136,6 +136,8 @@ struct ring_generation {
   uint8_t channels_born; /* the generation that its channels began with */
   struct ring_channel channel[QUEUES];
   struct ring_launches launches;
+  bool put_mapped; /* its GP_PUTs lie behind the memory BAR: a store to one
+                    * pushes what the host stored through that BAR before */
   const struct ring_generation *older; /* or NULL: the first */
 };
 
@@ -213,9 +215,10 @@ int ring_reserve(struct rings *, const struct ring_need *, size_t nparts,
 /* Writes the words and entries of a lawful submission into its place. */
 void ring_encode(const struct rings *, const struct rig_submission *,
                  const struct ring_need *, const struct ring_plan *);
-/* Pushes the host's earlier stores to Mapped memory before it, and those to
- * a mapped launch ring where the caller shows launches. */
-void ring_flush(const struct rings *, bool launches);
+/* Pushes the host's earlier stores to Mapped memory before a GP_PUT of the
+ * generation, and those to a mapped launch ring where it shows launches. */
+void ring_flush(const struct rings *, const struct ring_generation *,
+                bool launches);
 
 /* Empty rings after the value `start->v`; the rest of *rings is filled in. */
 void rings_init(struct rings *, struct mark *, uint32_t n,

@@ -84,7 +84,7 @@ static void show(struct rings *r, const struct cursor *last) {
   RING_POINT(SHOW);
   /* Each thread fenced what it wrote before it said "encoded"; this is for
    * what one read puts behind all of it. */
-  ring_flush(r, g->launches.mapped && last->launch != s->launch);
+  ring_flush(r, g, g->launches.mapped && last->launch != s->launch);
   s->launch = last->launch;
   for (int q = 0; q < QUEUES; q++) {
     const struct ring_channel *c = &g->channel[q];

@@ -283,6 +283,7 @@ static bool take_flush(void *of, struct rig_nv_reply *reply) {
   if (!nvk_span_view(s, g, &g->flush, reply))
     return false;
   g->path.flush = (volatile uint32_t *)(void *)s->host;
+  g->path.put_mapped = true; /* posted writes of one BAR */
   return true;
 }
 
@@ -291,6 +292,7 @@ static bool give_flush(void *of, struct rig_nv_reply *reply) {
   bool ok = g->flush.span == NULL || nvk_memory_end(&g->flush, reply);
   g->flush.span = NULL;
   g->path.flush = NULL;
+  g->path.put_mapped = false;
   return ok;
 }
 
