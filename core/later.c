@@ -16,14 +16,15 @@
 #include "core/lock_order/lock_order.h"
 
 static void push(struct rig_nv *d, struct rig_nv_region *r) {
-  do
+  do {
     r->next = ck_pr_load_ptr(&d->later);
-  while (!ck_pr_cas_ptr(&d->later, r->next, r)); /* partner: take's exchange */
+    ck_pr_fence_release(); /* the region, before it is seen; partner: take's */
+  } while (!ck_pr_cas_ptr(&d->later, r->next, r));
 }
 
 static struct rig_nv_region *take(struct rig_nv *d) {
   struct rig_nv_region *all = ck_pr_fas_ptr(&d->later, NULL);
-  ck_pr_fence_acquire(); /* partner: push's swap */
+  ck_pr_fence_acquire(); /* partner: push's fence */
   return all;
 }
 
@@ -60,7 +61,6 @@ int rig_nv_free_after(struct rig_nv *d, struct rig_nv_region *r, uint64_t v) {
     return device_lose(d, region_end(r));
   e = later_free(d, false);
   r->after = v;
-  ck_pr_fence_release(); /* partner: take's acquire fence */
   push(d, r);
   return device_lose(d, e);
 }

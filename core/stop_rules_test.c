@@ -156,6 +156,29 @@ static void last_value_by_its_writers(int personality) {
   }
 }
 
+/* Says that it failed, so that its device takes the channel for registered. */
+static bool unregister_kept(void *ctx, uint32_t channel,
+                            struct rig_nv_reply *reply) {
+  struct failing_path *f = ctx;
+  (void)f->path.unregister_channel(ctx, channel, reply);
+  return rig_nv_reply_set(reply, RIG_NV_FAULTED, "kept");
+}
+
+/* Channels that the RM freed write nothing, so stop does; what they named stays
+ * while the path keeps them registered. */
+static void freed_and_registered(int personality) {
+  struct whole w;
+  open_whole(&w, personality);
+  w.b.g.path.unregister_channel = unregister_kept;
+  DONE(rig_nv_stop(w.b.d, NULL));
+  assert_int_equal(rig_nv_signaled(w.b.d), w.v);
+  size_t kept = personality == KERNEL ? w.own : 0; /* the other path stopped */
+  assert_int_equal(memories(&w.b), w.callers + kept);
+  end_whole(&w);
+  assert_int_equal(memories(&w.b), kept);
+  (void)sweep(&w.b);
+}
+
 /* The word as stop left it is the next owner's: nothing writes it again, where
  * the channels are gone, and where the RM stopped both and they stay. */
 static void word_passes_on(int personality) {
@@ -568,6 +591,9 @@ static const struct rule rules[] = {
     {"The stop raises the word itself only once the channels are freed or the "
      "path stopped them, or once both channels' notifiers hold an error.",
      last_value_by_its_writers},
+    {"The memory an RM object names stays taken while the path keeps the "
+     "object's channel registered.",
+     freed_and_registered},
     {"Once the word shows the last value and stop has returned, no write may "
      "land.",
      word_passes_on},

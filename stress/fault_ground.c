@@ -74,6 +74,7 @@ bool ground_again(struct ground *g) {
   uint64_t v = 0, end = device_now() + UINT64_C(20000000000);
   g->f.fail_at = g->f.also_at = 0;
   g->host_fails = 0;
+  g->f.path.hang_ms = -1; /* a busy machine's work is no hang */
   if (g->stopped)
     return true;
   if (ground_make(g, RIG_NV_POST, &d) != 0 ||
