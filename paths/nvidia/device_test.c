@@ -55,10 +55,10 @@ static void test_make(void **state) {
       fake_restart(&f);
       f.fail_at = ++n;
       int r = device_make_sized(p, &o, &sizes, &d);
-      made = r == 0;
+      /* Else memory behind the BAR had no room, and the host's was taken. */
+      made = r == 0 && f.failed[0] == '\0';
       f.fail_at = 0;
-      if (made) {
-        assert_int_equal(f.failed[0], '\0');
+      if (r == 0) {
         assert_int_equal(rig_nv_path_close(p), -RIG_NV_INVALID);
         assert_int_equal(rig_nv_stop(d, NULL), 0);
         assert_int_equal(rig_nv_release(d), 0);
@@ -91,7 +91,7 @@ static void test_boost(void **state) {
     assert_int_equal(rig_nv_stop(d, NULL), 0);
     assert_int_equal(rig_nv_release(d), 0);
     assert_int_equal(rig_nv_path_close(p), 0);
-    assert_int_equal(f.broken[0], '\0');
+    assert_string_equal(f.broken, "");
     fake_end(&f);
   }
 }
