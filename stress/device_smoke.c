@@ -131,9 +131,13 @@ static bool with_device(struct settings *s) {
   if (named(s, "victim"))
     return smoke_victim(k);
   if (named(s, "fault"))
-    return tell("fault", smoke_fault(k, false));
+    return tell("fault", smoke_fault(k, SMOKE_COPY));
   if (named(s, "fault-host"))
-    return tell("fault-host", smoke_fault(k, true));
+    return tell("fault-host", smoke_fault(k, SMOKE_HOST));
+  if (named(s, "fault-kernel"))
+    return tell("fault-kernel", smoke_fault(k, SMOKE_KERNEL));
+  if (named(s, "fault-segment"))
+    return tell("fault-segment", smoke_fault(k, SMOKE_SEGMENT));
   if (wanted(s, "second"))
     ok = tell("second", smoke_second(k));
   if (ok && wanted(s, "memory"))
@@ -149,6 +153,10 @@ static bool with_device(struct settings *s) {
   if (ok && wanted(s, "launches")) {
     alarm(4 * STAGE_S);
     ok = tell("launches", smoke_launches(k));
+  }
+  if (ok && wanted(s, "growth")) {
+    alarm(4 * STAGE_S);
+    ok = tell("growth", smoke_growth(k));
   }
   if (ok && wanted(s, "posts")) {
     alarm(4 * STAGE_S);
@@ -243,9 +251,11 @@ int main(int argc, char **argv) {
       {"cycles", 'c', "N", 0, "Devices opened and stopped (200)", 0},
       {"quick", 'q', NULL, 0, "A tenth of what is measured", 0},
       {"only", 'o', "STAGE", 0,
-       "second, memory, fork, peers, costs, times, launches, posts, cycles, "
+       "second, memory, fork, peers, costs, times, launches, growth, posts, "
+       "cycles, "
        "kill; none: "
-       "open and stop alone; fault, fault-host: a wrong address",
+       "open and stop alone; fault, fault-host, fault-kernel, "
+       "fault-segment: a wrong address",
        0},
       {0}};
   static const struct argp argp = {

@@ -48,12 +48,15 @@ bool smoke_victim(struct smoke *); /* posts until it is killed */
 bool smoke_kill(const struct smoke *);
 /* smoke_peers.c: a second GPU's memory and word, where there is one. */
 bool smoke_peers(struct smoke *);
-/* smoke_faults.c: a copy from an address that is not mapped, of the host's
- * memory or past a region's end. It stops the device. */
-bool smoke_fault(struct smoke *, bool of_host);
+/* smoke_faults.c: one wrong address: a copy past a region's end or of the
+ * host's memory, a kernel's store, a segment. It stops the device. */
+enum smoke_fault_of { SMOKE_COPY, SMOKE_HOST, SMOKE_KERNEL, SMOKE_SEGMENT };
+bool smoke_fault(struct smoke *, enum smoke_fault_of);
 /* smoke_launches.c: kernels of the GPU's architecture: vectors, chains, shared
  * and local memory, the largest grid, code laid over code; their times. */
 bool smoke_launches(struct smoke *);
+/* smoke_growth.c: submissions that the rings do not hold, beside others. */
+bool smoke_growth(struct smoke *);
 /* smoke_costs.c: times of allocations, maps, checks and stores. */
 bool smoke_costs(struct smoke *);
 #endif
