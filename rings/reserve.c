@@ -197,11 +197,12 @@ struct attempt {
   uint64_t word;
 };
 
-/* A place on generation g. */
-static void attempt(const struct rings *r, const struct ring_generation *g,
-                    const struct ring_need *need, size_t nparts,
-                    const struct ring_ask *ask, struct ring_plan *p,
-                    struct attempt *a) {
+/* A place on generation g. Inline: of every submission, and its arguments are
+ * many. */
+static inline __attribute__((always_inline)) void
+attempt(const struct rings *r, const struct ring_generation *g,
+        const struct ring_need *need, size_t nparts, const struct ring_ask *ask,
+        struct ring_plan *p, struct attempt *a) {
   a->looked = false;
   p->generation = g;
   if (p->from.generation > g->id) {

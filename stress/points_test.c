@@ -261,7 +261,7 @@ static const struct row {
     {"before the second look", RING_AT_LOOK, false},
     {"standing by", RING_AT_STAND_BY, true},
 };
-_Static_assert(sizeof rows / sizeof *rows == RING_POINTS_N - 1,
+_Static_assert(sizeof rows / sizeof *rows == RING_AT_STAND_BY,
                "each step but RELIEVE, which test_handover has");
 
 static void test_points(void **state) {

@@ -31,6 +31,17 @@ static const struct world_shape shapes[] = {
      .v = UINT32_MAX - 10,
      .counts = UINT32_MAX - 20,
      .posters = 4},
+    /* And that grow. */
+    {.entries = 8, .units = 32, .marks = 4, .posters = 3, .growths = 1},
+    {.entries = 8, .units = 32, .marks = 4, .posters = 3, .growths = 2},
+    {.entries = 16, .units = 64, .marks = 2, .posters = 4, .growths = 2},
+    {.entries = 8,
+     .units = 16,
+     .marks = 8,
+     .v = UINT64_MAX - 10,
+     .counts = UINT32_MAX - 20,
+     .posters = 3,
+     .growths = 2},
 };
 
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };

@@ -37,17 +37,19 @@ static unsigned words_of(uint32_t header) {
 static void reach(uint64_t v) {
   struct random *random = &world.random[world.shape->posters];
   const struct life *l = world_life(v);
+  const struct ring_generation *g = &world.generation[l->to.generation - FIRST];
   CHECK("values are reached in order", world_nth(v) == world.reached + 1);
   for (int q = 0; q < QUEUES; q++) {
-    struct channel *c = &world.channel[q];
+    struct channel *c = world_channel(g, q);
+    struct segments *s = world_segments(g, q);
     CHECK("all of a value's entries were fetched",
           (int32_t)(c->fetched - l->to.entries[q]) >= 0);
-    for (uint32_t i = 0; i < world.shape->entries; i++)
+    for (uint32_t i = 0; i < c->n; i++)
       if (c->entry_of[i] == world_nth(v))
         memset(&c->entries[2 * i], POISON, 8);
-    for (uint32_t i = 0; i < world.shape->units; i++)
-      if (c->unit_of[i] == world_nth(v))
-        memset(&c->segments[i * RING_UNIT], POISON, RING_UNIT);
+    for (uint32_t i = 0; i < s->n; i++)
+      if (s->unit_of[i] == world_nth(v))
+        memset(&s->at[i * RING_UNIT], POISON, RING_UNIT);
   }
   for (uint64_t n = random_small(random, 40); n > 0; n--)
     coop_point();
@@ -55,13 +57,18 @@ static void reach(uint64_t v) {
   shared_store_release_64(&world.word, v);
   world.reached++;
   for (int q = 0; q < QUEUES; q++) {
-    struct channel *c = &world.channel[q];
-    for (uint32_t i = 0; i < world.shape->entries; i++)
+    struct channel *c = world_channel(g, q);
+    struct segments *s = world_segments(g, q);
+    for (uint32_t i = 0; i < c->n; i++)
       if (c->entry_of[i] == world_nth(v))
         c->entry_of[i] = 0;
-    for (uint32_t i = 0; i < world.shape->units; i++)
-      if (c->unit_of[i] == world_nth(v))
-        c->unit_of[i] = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+      if (s->unit_of[i] == world_nth(v))
+        s->unit_of[i] = 0;
+    for (int born = FIRST; born < g->channels_born; born++)
+      world.channel[born - FIRST][q].gone = true;
+    for (int born = FIRST; born < g->channel[q].segments_born; born++)
+      world.segments[born - FIRST][q].gone = true;
   }
 }
 
@@ -69,7 +76,7 @@ static void release(uint64_t at, uint64_t v) {
   if (at == WORD)
     reach(v);
   else if (at == JOIN || at == JOIN + 0x40)
-    shared_store_release_64(&world.channel[at != JOIN].join, v);
+    shared_store_release_64(&world.join[at != JOIN], v);
   else
     world_broken("a release of a word of the rings");
 }
@@ -80,41 +87,44 @@ static bool acquired(uint64_t at, uint64_t v) {
   if (at == WORD)
     seen = shared_load_acquire_64(&world.word);
   else if (at == JOIN || at == JOIN + 0x40)
-    seen = shared_load_acquire_64(&world.channel[at != JOIN].join);
+    seen = shared_load_acquire_64(&world.join[at != JOIN]);
   else
     CHECK("an acquire of a known word", at == OTHERS);
   return (int64_t)(seen - v) >= 0;
 }
 
 /* The next entry, if GP_PUT shows one. */
-static bool fetch(int q) {
-  struct channel *c = &world.channel[q];
-  uint32_t n = world.shape->entries, k = c->fetched & (n - 1);
+static bool fetch(struct channel *c, int q) {
+  uint32_t n = c->n, k = c->fetched & (n - 1);
   if (k == shared_load_acquire_32(&c->gp_put)) /* partner: the seat's holder */
     return false;
   uint64_t e = low_first(&c->entries[2 * k]);
   uint64_t at = e & UINT64_C(0xfffffffffc), words = e >> 42 & 0x1fffff;
-  uint64_t base = (uint64_t)SEGMENTS << q,
-           size = world.shape->units * RING_UNIT;
+  uint64_t base = (uint64_t)SEGMENTS << q;
   c->of = c->entry_of[k];
   c->fetched++;
   if (e == low_first(world_foreign) || e == low_first(world_foreign + 2))
     return true;
+  CHECK("an entry names a segment ring",
+        at >= base && at - base < GENERATIONS * SEGMENTS_APART);
+  const struct segments *s = &world.segments[(at - base) / SEGMENTS_APART][q];
+  base += (at - base) / SEGMENTS_APART * SEGMENTS_APART;
   CHECK("an entry names a segment",
-        at >= base && at - base + 4 * words <= size);
+        at - base + 4 * words <= s->n * (uint64_t)RING_UNIT);
   for (uint64_t i = (at - base) / RING_UNIT;
        i * RING_UNIT < at - base + 4 * words; i++)
-    CHECK("a segment in its value's units", c->unit_of[i] == c->of);
-  c->at = (const uint32_t *)(c->segments + (at - base));
+    CHECK("a segment in its value's units", s->unit_of[i] == c->of);
+  c->at = (const uint32_t *)(s->at + (at - base));
   c->left = words;
   return true;
 }
 
-/* One entry or operation of channel q. False: it has none, or waits. */
-static bool gpu_step(int q) {
-  struct channel *c = &world.channel[q];
+/* One entry or operation of a channel. False: it has none, or waits. */
+static bool gpu_step(struct channel *c, int q) {
+  if (c->n == 0)
+    return false;
   if (c->left == 0)
-    return fetch(q);
+    return fetch(c, q);
   const uint32_t *at = c->at;
   unsigned n = words_of(at[0]);
   CHECK("operations end with their segment", n <= c->left);
@@ -134,15 +144,38 @@ static bool gpu_step(int q) {
   return true;
 }
 
+/* One of any channel, and of the others where it has none. */
+static bool gpu_any(void) {
+  enum { ALL = GENERATIONS * QUEUES };
+  /* Where nobody grows, of the first two alone, so that a seed's run is that of
+   * rings that do not grow. */
+  unsigned n = world.shape->growths == 0 ? QUEUES : ALL;
+  unsigned first =
+      (unsigned)random_below(&world.random[world.shape->posters], n);
+  for (unsigned i = 0; i < n; i++) {
+    unsigned k = (first + i) % n;
+    if (gpu_step(&world.channel[k / QUEUES][k % QUEUES], (int)(k % QUEUES)))
+      return true;
+  }
+  return false;
+}
+
+static bool idle(void) {
+  for (int i = 0; i < GENERATIONS; i++)
+    for (int q = 0; q < QUEUES; q++)
+      if (world.channel[i][q].left != 0)
+        return false;
+  return true;
+}
+
 void world_gpu(void *arg) {
   (void)arg;
   for (;;) {
     /* Seen before what they left is looked at. */
     bool last = world.done == world.shape->posters;
-    int q = (int)random_below(&world.random[world.shape->posters], QUEUES);
-    if (gpu_step(q) || gpu_step(q ^ 1))
+    if (gpu_any())
       continue;
-    if (last && world.channel[0].left == 0 && world.channel[1].left == 0)
+    if (last && idle())
       return;
     coop_spin();
   }

@@ -12,27 +12,48 @@ static bool same_place(const struct cursor *a, const struct cursor *b) {
          a->owes == b->owes && a->waits == b->waits;
 }
 
-/* Whether it fits behind `from` once the value at place `reached` is reached:
- * by its bounds, or by the least that it may take. */
-static bool fits(const struct ring_need *need, const struct cursor *from,
-                 uint32_t reached, bool least) {
-  const struct cursor *freed = &world.life[reached].to;
-  uint64_t v = from->v + 1;
+/* The cursor after a value, for one on generation g. */
+static struct cursor as_of(const struct cursor *after,
+                           const struct ring_generation *g) {
+  struct cursor c = *after;
+  for (int q = 0; q < QUEUES; q++) {
+    if (g->channels_born > after->generation)
+      c.entries[q] = 0;
+    if (g->channel[q].segments_born > after->generation)
+      c.units[q] = 0;
+  }
+  if (g->channels_born > after->generation) {
+    c.owes = 3;
+    c.released_by = NOBODY;
+  }
+  return c;
+}
+
+/* Whether one more value fits on g behind the last one, whose cursor is `last`,
+ * once the value at place `reached` is reached: by its bounds, or by the least
+ * that it may take. */
+static bool fits(const struct ring_need *need, const struct ring_generation *g,
+                 const struct cursor *last, uint32_t reached, bool least) {
+  const struct cursor from = as_of(last, g),
+                      freed = as_of(&world.life[reached].to, g);
+  uint64_t v = last->v + 1;
   unsigned used = need->used | 1u << ((uint32_t)v == 0 ? 0 : need->last);
-  if (world_nth(from->v) - reached >= world.shape->marks)
+  if (world_nth(last->v) - reached >= world.shape->marks)
+    return false;
+  if (g->channels_born > last->generation && world_nth(last->v) != reached)
     return false;
   for (int q = 0; q < QUEUES; q++) {
     if (!(used >> q & 1))
       continue;
     uint64_t entries = need->entries[q], bytes = need->words[q] * 4;
-    uint64_t size = (uint64_t)world.shape->units * RING_UNIT;
+    uint64_t size = (uint64_t)g->channel[q].units * RING_UNIT;
     if (least && need->lead >> q & 1)
       entries--;
-    if ((uint32_t)(from->entries[q] - freed->entries[q]) + entries >
-        world.shape->entries - 1)
+    if ((uint32_t)(from.entries[q] - freed.entries[q]) + entries >
+        g->channel[q].n - 1)
       return false;
-    uint64_t taken = (uint64_t)(from->units[q] - freed->units[q]) * RING_UNIT;
-    uint64_t at = (uint64_t)from->units[q] * RING_UNIT % size;
+    uint64_t taken = (uint64_t)(from.units[q] - freed.units[q]) * RING_UNIT;
+    uint64_t at = (uint64_t)from.units[q] * RING_UNIT % size;
     bytes = (bytes + RING_UNIT - 1) / RING_UNIT * RING_UNIT;
     uint64_t skip = at + bytes > size ? size - at : 0;
     if (taken == 0 ? bytes > size : taken + skip + bytes > size)
@@ -55,21 +76,30 @@ int __wrap_ring_reserve(struct rings *r, const struct ring_need *need,
                         size_t nparts, const struct ring_ask *ask,
                         struct ring_plan *p) {
   uint32_t known = world.reached;
+  const uint8_t newest = r->newest->id;
   int answer = __real_ring_reserve(r, need, nparts, ask, p);
   CHECK("FITS or LATER", answer == RIG_FITS || answer == RIG_LATER);
   const struct life *last = world_life(p->from.v);
-  if (last->reserved)
-    CHECK("the cursor of the tail", same_place(&p->from, &last->to));
+  const struct ring_generation *g = p->generation;
+  CHECK("the newest generation", g->id >= newest);
+  if (last->reserved) {
+    const struct cursor from = as_of(&last->to, g);
+    CHECK("the cursor of the tail", same_place(&p->from, &from));
+  }
   if (answer == RIG_LATER) {
-    CHECK("LATER, and it fits",
-          world_nth(p->from.v) < known || !fits(need, &p->from, known, false));
+    CHECK("LATER, and it fits", world_nth(p->from.v) < known ||
+                                    !fits(need, g, &p->from, known, false));
     return answer;
   }
   if (ask->for_what == RING_ROOM) {
     if (world_nth(p->from.v) >= world.reached)
-      CHECK("room says FITS", fits(need, &p->from, world.reached, true));
+      CHECK("room says FITS", fits(need, g, &p->from, world.reached, true));
     return answer;
   }
+  CHECK("new channels with a value in flight",
+        g->channels_born <= p->from.generation ||
+            world_nth(p->from.v) == world.reached);
+  CHECK("a cursor of its generation", p->to.generation == g->id);
   struct life *l = world_life(p->to.v);
   CHECK("a value twice", !l->reserved);
   CHECK("the value after the last", p->to.v == p->from.v + 1);
@@ -80,10 +110,11 @@ int __wrap_ring_reserve(struct rings *r, const struct ring_need *need,
 
 /* Takes the value's ranges in the shadows. */
 static void own(int q, uint32_t v, const struct ring_plan *p) {
-  const struct world_shape *z = world.shape;
-  struct channel *c = &world.channel[q];
+  struct channel *c = world_channel(p->generation, q);
+  struct segments *s = world_segments(p->generation, q);
+  CHECK("rings that are done with", !c->gone && !s->gone);
   for (uint32_t i = p->from.entries[q]; i != p->to.entries[q]; i++) {
-    uint32_t k = i % z->entries;
+    uint32_t k = i % c->n;
     CHECK("an entry of a value not reached", c->entry_of[k] == 0);
     for (int b = 0; b < 8; b++)
       CHECK("a free entry was written",
@@ -91,12 +122,12 @@ static void own(int q, uint32_t v, const struct ring_plan *p) {
     c->entry_of[k] = v;
   }
   for (uint32_t i = p->from.units[q]; i != p->to.units[q]; i++) {
-    uint32_t k = i % z->units;
-    CHECK("a unit of a value not reached", c->unit_of[k] == 0);
+    uint32_t k = i % s->n;
+    CHECK("a unit of a value not reached", s->unit_of[k] == 0);
     for (int b = 0; b < RING_UNIT; b++)
       CHECK("a free unit was written",
-            c->segments[k * RING_UNIT + (uint32_t)b] == POISON);
-    c->unit_of[k] = v;
+            s->at[k * RING_UNIT + (uint32_t)b] == POISON);
+    s->unit_of[k] = v;
   }
 }
 
@@ -114,14 +145,23 @@ void __wrap_ring_encode(const struct rings *r, const struct rig_submission *s,
   l->encoded = true;
 }
 
+static struct channel *of_put(volatile uint32_t *to) {
+  for (int i = 0; i < GENERATIONS; i++)
+    for (int q = 0; q < QUEUES; q++)
+      if (to == &world.channel[i][q].gp_put)
+        return &world.channel[i][q];
+  world_broken("a GP_PUT of the rings");
+}
+
 /* GP_PUT and the doorbell, by the holder of the seat (rings/io.h). */
 void ring_io_hook(volatile uint32_t *to, uint32_t x) {
   if (to == &world.doorbell) {
     world.rung = true;
     return;
   }
-  struct channel *c = &world.channel[to == &world.channel[1].gp_put];
-  uint32_t n = world.shape->entries, by = (x - c->shown) & (n - 1);
+  struct channel *c = of_put(to);
+  CHECK("GP_PUT of channels that are done with", !c->gone);
+  uint32_t n = c->n, by = (x - c->shown) & (n - 1);
   CHECK("GP_PUT grows", x < n && by != 0);
   CHECK("GP_PUT grows by less than a ring", c->shown + by - c->fetched < n);
   for (; by > 0; by--, c->shown++) {
@@ -151,8 +191,11 @@ void world_judge(void) {
   for (uint32_t i = 1; i <= n; i++) {
     const struct life *l = &world.life[i], *before = &world.life[i - 1];
     CHECK("values are dense", l->reserved);
+    CHECK("generations grow", l->to.generation >= before->to.generation);
+    const struct cursor from =
+        as_of(&before->to, &world.generation[l->to.generation - FIRST]);
     CHECK("a value starts where the last one ended",
-          same_place(&l->from, &before->to));
+          same_place(&l->from, &from));
   }
   CHECK("nothing encoded is left", world_nth(world.rings.seat.published) == n);
   CHECK("all is reached", world.reached == n && world_nth(world.word) == n);

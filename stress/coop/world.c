@@ -7,9 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rings/rcu.h"
 #include "stress/coop/world_state.h"
 
-enum { STEPS_A_VALUE = 90 /* about */ };
+enum { STEPS_A_VALUE = 90 /* about */, MOST_POINTS = 1000 };
 
 struct world world;
 
@@ -115,35 +116,82 @@ static void reader(void *arg) {
   }
 }
 
+/* Rings that begin with g: n entries and GP_PUT 0, or units. */
+static void make_channels(struct ring_generation *g, const uint32_t n[QUEUES]) {
+  g->channels_born = g->id;
+  for (int q = 0; q < QUEUES; q++) {
+    struct channel *c = world_channel(g, q);
+    struct ring_channel *ring = &g->channel[q];
+    c->n = n[q];
+    memset(c->entries, POISON, sizeof c->entries);
+    ring->entries = c->entries;
+    ring->n = n[q];
+    ring->gp_put = &c->gp_put;
+    ring->token = (uint32_t)q;
+  }
+}
+
+static void make_segments(struct ring_generation *g, int q, uint32_t n) {
+  struct ring_channel *ring = &g->channel[q];
+  ring->segments_born = g->id;
+  struct segments *s = world_segments(g, q);
+  s->n = n;
+  memset(s->at, POISON, n * (size_t)RING_UNIT);
+  ring->segments = s->at;
+  ring->segments_gpu =
+      ((uint64_t)SEGMENTS << q) + (uint64_t)SEGMENTS_APART * (g->id - FIRST);
+  ring->units = n;
+}
+
+static void grower(void *arg) {
+  struct random *random = &world.random[coop_self()];
+  (void)arg;
+  for (int i = 1; i <= world.shape->growths; i++) {
+    const struct ring_generation *now = &world.generation[i - 1];
+    struct ring_generation *g = &world.generation[i];
+    uint64_t what = random_in(random, 1, 7);
+    for (uint64_t n = random_below(random, MOST_POINTS); n > 0; n--)
+      coop_point();
+    *g = *now;
+    g->id++;
+    g->older = now;
+    if (what & 4) {
+      uint32_t n[QUEUES];
+      for (int q = 0; q < QUEUES; q++)
+        n[q] = 2 * now->channel[q].n;
+      make_channels(g, n);
+    }
+    for (int q = 0; q < QUEUES; q++)
+      if (what & 1u << q)
+        make_segments(g, q, 2 * now->channel[q].units);
+    /* Partner: the posters' ring_rcu_dereference. */
+    ring_rcu_assign(&world.rings.newest, g);
+  }
+}
+
 static void begin(void) {
   const struct world_shape *z = world.shape;
+  struct ring_generation *g = &world.generation[0];
+  const uint32_t entries[QUEUES] = {z->entries, z->entries};
   struct cursor start = {.v = z->v,
                          .joins = UINT64_MAX - 5, /* counts wrap soon */
-                         .generation = 1,
+                         .generation = FIRST,
                          .released_by = NOBODY,
                          .owes = 3};
-  world.generation.id = 1;
+  g->id = FIRST;
+  make_channels(g, entries);
   for (int q = 0; q < QUEUES; q++) {
-    struct channel *c = &world.channel[q];
-    memset(c->entries, POISON, sizeof c->entries);
-    memset(c->segments, POISON, sizeof c->segments);
+    struct channel *c = world_channel(g, q);
+    make_segments(g, q, z->units);
     start.entries[q] = start.freed_entries[q] = z->counts;
     start.units[q] = start.freed_units[q] = z->counts;
     c->shown = c->fetched = z->counts;
     c->gp_put = z->counts & (z->entries - 1);
-    c->join = start.joins;
-    world.generation.channel[q] =
-        (struct ring_channel){.entries = c->entries,
-                              .n = z->entries,
-                              .segments = c->segments,
-                              .segments_gpu = (uint64_t)SEGMENTS << q,
-                              .units = z->units,
-                              .gp_put = &c->gp_put,
-                              .token = (uint32_t)q};
+    world.join[q] = start.joins;
     world.rings.join_gpu[q] = JOIN + 0x40 * (uint64_t)q;
   }
   rings_init(&world.rings, world.marks, z->marks, &start);
-  world.rings.newest = &world.generation;
+  world.rings.newest = g;
   world.word = z->v;
   world.rings.word = &world.word;
   world.rings.word_gpu = WORD;
@@ -164,8 +212,9 @@ int64_t world_run(const struct world_shape *z,
   world.shape = z;
   world.how = &how;
   CHECK("a shape within bounds",
-        z->entries <= MOST_ENTRIES && z->units <= MOST_UNITS &&
-            z->marks <= MOST_MARKS && z->posters <= MOST_POSTERS &&
+        z->entries << z->growths <= MOST_ENTRIES &&
+            z->units << z->growths <= MOST_UNITS && z->marks <= MOST_MARKS &&
+            z->posters <= MOST_POSTERS &&
             (uint64_t)z->posters * z->posts <= WORLD_MOST_VALUES);
   for (int i = 0; i < COOP_MOST_THREADS; i++)
     world.random[i].state = random_next(&seeds);
@@ -177,6 +226,8 @@ int64_t world_run(const struct world_shape *z,
   threads[n++] = (struct coop_thread){world_gpu, NULL};
   if (z->rooms != 0)
     threads[n++] = (struct coop_thread){reader, NULL};
+  if (z->growths != 0)
+    threads[n++] = (struct coop_thread){grower, NULL};
   (void)signal(SIGABRT, on_abort);
   int64_t steps = coop_run(&how, threads, n);
   CHECK("a run ends", steps >= 0);
