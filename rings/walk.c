@@ -76,7 +76,8 @@ struct lane {
 struct held {
   const struct rig_launch *launch; /* or NULL */
   unsigned char *at;               /* wet: its descriptor's place */
-  struct qmd_args args;            /* wet */
+  struct qmd_args *args;           /* wet: while there is one. Apart, so that
+                                    * nobody clears what a launch fills in */
 };
 
 struct walk {
@@ -227,14 +228,14 @@ static bool chains_bare(const struct rig_launch *x) {
  * of the last one. */
 static void write_held(struct walk *k, uint64_t next, bool releases) {
   struct held *h = &k->held;
-  h->args.next = next;
-  h->args.membar =
+  h->args->next = next;
+  h->args->membar =
       next != 0 && chains_bare(h->launch) ? QMD_MEMBAR_NONE : QMD_MEMBAR_SYSTEM;
   if (releases)
-    h->args.release = (struct qmd_release){.size = QMD_TWO_WORDS,
-                                           .addr = k->rings->word_gpu,
-                                           .payload = k->plan->to.v};
-  launch_write_descriptor(h->launch, &h->args, h->at);
+    h->args->release = (struct qmd_release){.size = QMD_TWO_WORDS,
+                                            .addr = k->rings->word_gpu,
+                                            .payload = k->plan->to.v};
+  launch_write_descriptor(h->launch, h->args, h->at);
 }
 
 /* No launch is chained to the held one. */
@@ -416,7 +417,7 @@ INLINE void launch(struct walk *k, const struct rig_launch *x, const bool wet) {
   k->held.launch = x;
   if (wet) {
     k->held.at = ring->at + offset;
-    launch_write_bank(k->s, x, &k->rings->gpu, k->held.at, at, &k->held.args);
+    launch_write_bank(k->s, x, &k->rings->gpu, k->held.at, at, k->held.args);
   }
 }
 
@@ -491,10 +492,12 @@ static __attribute__((noinline)) void encode(const struct rings *r,
                                              const struct rig_submission *s,
                                              const struct ring_need *need,
                                              const struct ring_plan *p) {
+  struct qmd_args args;
   struct walk k = {.s = s,
                    .enter = need->enter,
                    .joins = need->joins,
                    .launch = p->launch,
+                   .held = {.args = &args},
                    .rings = r,
                    .plan = p};
   for (int q = 0; q < QUEUES; q++) {
