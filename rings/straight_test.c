@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A straight submission is the walk's to the bit: the same need, and the same
- * words and entries in the same place.
+ * A straight submission is the walk's to the bit: the same need, the same
+ * answer and place, and the same words and entries in it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -207,6 +207,87 @@ static void straight(void **state) {
   assert_int_equal(failed, 0);
 }
 
+enum { EXACT = 100, ONE_LESS }; /* of units: room for it alone, and not even */
+
+/* Where the rings stand, of 64 entries, 64 units and 8 marks. */
+static const struct state {
+  const char *name;
+  uint64_t v;
+  uint16_t behind;
+  uint32_t entries, at, units; /* in use; the units' position */
+  int expect;
+} states[] = {
+    {"empty", 1, 0, 0, 0, 0, RIG_FITS},
+    {"an entry left", 9, 1, 62, 0, 1, RIG_FITS},
+    {"no entry left", 9, 1, 63, 0, 1, RIG_LATER},
+    {"just the units", 9, 1, 1, 0, EXACT, RIG_FITS},
+    {"a unit too few", 9, 1, 1, 0, ONE_LESS, RIG_LATER},
+    {"a skip in an empty ring", 9, 1, 1, 63, 0, RIG_FITS},
+    {"a skip", 9, 1, 1, 63, 2, RIG_FITS},
+    {"a skip with just the units", 9, 1, 1, 63, EXACT, RIG_LATER},
+    {"after a free skip", 9, 1, 1, 8, 70, RIG_LATER},
+    {"a mark left", 9, 7, 1, 0, 1, RIG_FITS},
+    {"no mark left", 9, 8, 1, 0, 1, RIG_LATER},
+    {"both halves of the value change", UINT32_MAX, 1, 1, 0, 1, RIG_FITS},
+    {"the next one", UINT64_C(1) << 32, 1, 1, 0, 1, RIG_FITS},
+};
+
+/* The same answer, and the same place, from either way to reserve. */
+static bool same_place(const struct state *t, const struct rig_submission *s,
+                       enum ring_asks for_what) {
+  struct bed *b = bed_make(&usual);
+  const struct ring_ask ask = {.for_what = for_what, .v = t->v + 1};
+  struct ring_need short_way, walk;
+  struct ring_plan p = {0}, other = {0};
+  struct cursor from, last;
+  assert_true(straight_need(s, &short_way));
+  ring_need(s, &walk);
+  tail_last(&b->rings.tail, &from);
+  from.v = t->v;
+  from.behind = t->behind;
+  from.released_by = COPY;
+  for (int q = 0; q < QUEUES; q++) {
+    const uint32_t take = (uint32_t)(walk.words[q] + 15) / 16;
+    const uint32_t used = t->units == EXACT      ? 64 - take
+                          : t->units == ONE_LESS ? 64 - take + 1
+                                                 : t->units;
+    from.entries[q] = t->entries - 1; /* some wrap */
+    from.freed_entries[q] = UINT32_MAX;
+    from.units[q] = t->at;
+    from.freed_units[q] = t->at - used;
+  }
+  b->word = t->v - t->behind;
+  const uint64_t tail = tail_read(&b->rings.tail, &last);
+  assert_true(tail_swap(&b->rings.tail, tail, &from));
+  const struct ring_ask room = {.for_what = RING_ROOM};
+  int want = ring_reserve(&b->rings, &walk, s->nparts, &room, &other);
+  int answer = ring_reserve(&b->rings, &short_way, s->nparts, &ask, &p);
+  bool same = want == t->expect && answer == want;
+  if (same && want == RIG_FITS)
+    same = memcmp(&p.to, &other.to, sizeof p.to) == 0 && p.used == other.used &&
+           p.release == other.release &&
+           p.start[p.release] == other.start[p.release];
+  bed_free(b);
+  return same;
+}
+
+static void places(void **state) {
+  (void)state;
+  const struct rig_part copy = COPY_PART(0xa000, 0xb000, 16, FIRST);
+  unsigned failed = 0;
+  for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+    for (size_t nparts = 0; nparts <= 1; nparts++)
+      for (int ask = RING_ROOM; ask <= RING_POST; ask++) {
+        const struct rig_submission s = {.parts = &copy, .nparts = nparts};
+        if (!same_place(&states[i], &s, (enum ring_asks)ask)) {
+          print_error("%s, %zu parts: not as expected\n", states[i].name,
+                      nparts);
+          failed++;
+        }
+      }
+  assert_int_equal(failed, 0);
+}
+
 /* More parts than it takes are the walk's. */
 static void many(void **state) {
   (void)state;
@@ -227,6 +308,7 @@ static void many(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(straight),
+      cmocka_unit_test(places),
       cmocka_unit_test(many),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
