@@ -115,7 +115,7 @@ static int give(struct growth *g, struct growth_record *r, int piece,
   return e != 0 ? e : fault;
 }
 
-/* Calls for what is replaced and reached: how much there is; or gives it. */
+/* How many pieces are replaced and reached; their sets are about to end. */
 static unsigned count_reached(struct growth *g, uint8_t upto) {
   unsigned n = 0;
   for (struct growth_record *r = g->newest; r; r = older(r))

@@ -27,7 +27,11 @@
  *   given back  or kept by a path that failed
  *
  * Both, in this order: a grace period that began before the timeline came so
- * far says nothing of a thread that reserved on the piece in between. The look
+ * far says nothing of a thread that reserved on the piece in between. A
+ * submission touches a piece only before its value is reached (stress/coop
+ * checks that), so for those the timeline would do; the grace period is for
+ * who reads notifiers, and it keeps that from being a condition on every line
+ * between the tail and the doorbell. The look
  * at the word, and what follows, is made by the device's next growth or
  * allocation. Nobody calls back later: a worker thread for that survives
  * neither fork nor dlclose.

@@ -40,8 +40,8 @@
  *   STARVE          a post takes the old channels while new ones are ready:
  *                   there is always a value in flight, and no value is ever
  *                   the first on the new ones.
- *   NO_GRACE        replaced rings go back with no grace period. A thread that
- *                   reserved on them long ago is encoding, or in the seat.
+ *   NO_GRACE        replaced rings go back with no grace period. A thread has
+ *                   seen that a channel set lives, and reads its notifier.
  *   NO_TIMELINE     they go back after a grace period alone. The channels have
  *                   yet to fetch what was encoded into them.
  *   SEAT_STORE      the seat is freed by a release store. The store waits in
