@@ -125,6 +125,10 @@ void flush_end(struct flush_source *o) {
 }
 
 void flush_read(const struct flush_set *s) {
+  /* No view was ever there: nothing to read, and no section to read it in. A
+   * view that the caller orders before this is seen here as it is below. */
+  if (!ring_rcu_dereference(&s->now)) /* partner: publish */
+    return;
   ring_rcu_lock();
   const struct flush_words *w =
       ring_rcu_dereference(&s->now); /* partner: publish */

@@ -35,6 +35,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "rings/cursor.h"
 #include "rings/shared.h"
@@ -60,4 +61,39 @@ static inline bool mark_encoded(const struct marks *m, uint64_t v) {
 void mark_write(const struct marks *, const struct cursor *c);
 /* The cursor of v, if its mark is complete. */
 bool mark_read(const struct marks *, uint64_t v, struct cursor *);
+
+/* Of a cursor, what the seat shows of its value. */
+struct mark_shown {
+  uint64_t v;
+  uint32_t entries[QUEUES];
+  uint32_t launch;
+  uint8_t generation;
+};
+
+#define MARK_WORD(field) (offsetof(struct cursor, field) / sizeof(uint64_t))
+#define MARK_BYTE(field) (offsetof(struct cursor, field) % sizeof(uint64_t))
+_Static_assert(MARK_BYTE(entries) == 0 && QUEUES * 4 == sizeof(uint64_t),
+               "the counts of entries are one word");
+
+/* mark_read of that alone, of fewer words: in the same order. */
+static inline bool mark_read_shown(const struct marks *m, uint64_t v,
+                                   struct mark_shown *x) {
+  const struct mark *s = &m->at[v & (m->n - 1)];
+  if (shared_load_acquire_64(&s->w[0]) != v) /* partner: mark_write's last */
+    return false;
+  const uint64_t entries = shared_load_64(&s->w[MARK_WORD(entries)]);
+  const uint64_t launch = shared_load_64(&s->w[MARK_WORD(launch)]);
+  const uint64_t generation = shared_load_64(&s->w[MARK_WORD(generation)]);
+  shared_fence_acquire(); /* partner: mark_write's release fence */
+  if (shared_load_64(&s->w[0]) != v)
+    return false;
+  x->v = v;
+  memcpy(x->entries, &entries, sizeof x->entries);
+  memcpy(&x->launch, (const unsigned char *)&launch + MARK_BYTE(launch),
+         sizeof x->launch);
+  memcpy(&x->generation,
+         (const unsigned char *)&generation + MARK_BYTE(generation),
+         sizeof x->generation);
+  return true;
+}
 #endif

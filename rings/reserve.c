@@ -238,23 +238,69 @@ static bool attempt_older(const struct rings *r, uint64_t tail,
   return true;
 }
 
+/* place() for a straight submission, where there is nothing to decide: on the
+ * tail's own generation, one channel, no skip, no counts that do not add up.
+ * False: that is for capacity() and attempt() to say. p->from may be
+ * garbage. */
+static inline bool place_straight(const struct rings *r,
+                                  const struct ring_generation *g,
+                                  const struct ring_need *need, size_t nparts,
+                                  const struct ring_ask *ask,
+                                  struct ring_plan *p) {
+  const int q = need->last, other = QUEUES - 1 - q;
+  const struct ring_channel *c = &g->channel[q];
+  const struct cursor *from = &p->from;
+  struct cursor *to = &p->to;
+  const uint32_t units = units_of(need->words[q]);
+  const uint32_t entries = from->entries[q] - from->freed_entries[q];
+  const uint32_t used = from->units[q] - from->freed_units[q];
+  const uint32_t at = from->units[q] & (c->units - 1);
+  const uint64_t v = from->v + 1;
+  if (from->generation != g->id || from->behind >= r->marks.n ||
+      (uint32_t)v == 0 || (ask->for_what == RING_SUBMIT && v != ask->v) ||
+      entries >= c->n - 1 || used > c->units || units > c->units - used ||
+      units > c->units - at ||
+      units_of(need->words[other]) > g->channel[other].units)
+    return false;
+  p->generation = g;
+  *to = *from;
+  to->v = v;
+  to->joins += nparts + 1;
+  to->entries[q]++;
+  to->units[q] += units;
+  to->behind++;
+  to->released_by = q & 3;
+  to->owes &= ~(1u << q) & 3;
+  to->waits = false;
+  p->start[q] = at;
+  p->used = 1u << q;
+  p->release = q;
+  p->launch_releases = false;
+  p->setup = NULL;
+  if (q == RIG_COMPUTE0)
+    take_setup(r, p);
+  return true;
+}
+
 int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
                  const struct ring_ask *ask, struct ring_plan *p) {
   const bool down = ask->for_what == RING_SUBMIT || PLANTED(RING_PLANT_STARVE);
   for (;;) {
-    struct attempt a;
+    struct attempt a = {.answer = RIG_FITS};
     const struct ring_generation *g = NULL;
     if (PLANTED(RING_PLANT_GENERATION_BEFORE_TAIL))
       g = ring_rcu_dereference(&r->newest);
     uint64_t tail = tail_read(&r->tail, &p->from);
     if (!PLANTED(RING_PLANT_GENERATION_BEFORE_TAIL))
       g = ring_rcu_dereference(&r->newest); /* partner: growth's assign */
-    enum rig_room bound = capacity(g, need);
-    if (bound != RIG_FITS)
-      return bound;
-    attempt(r, g, need, nparts, ask, p, &a);
-    if (down && !attempt_older(r, tail, need, nparts, ask, p, &a))
-      continue;
+    if (!need->straight || !place_straight(r, g, need, nparts, ask, p)) {
+      enum rig_room bound = capacity(g, need);
+      if (bound != RIG_FITS)
+        return bound;
+      attempt(r, g, need, nparts, ask, p, &a);
+      if (down && !attempt_older(r, tail, need, nparts, ask, p, &a))
+        continue;
+    }
     const int answer = a.answer;
     if (answer == RIG_FITS && ask->for_what != RING_ROOM) {
       if (tail_swap(&r->tail, tail, &p->to))

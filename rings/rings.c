@@ -4,6 +4,7 @@
 #include "rings/io.h"
 #include "rings/point.h"
 #include "rings/rcu.h"
+#include "rings/straight.h"
 #include "rings/validate.h"
 
 void ring_flush(const struct rings *r, const struct ring_generation *g,
@@ -49,13 +50,22 @@ bool rings_grow_need(const struct rings *r, struct ring_need *need) {
   return true;
 }
 
+/* Whether it is lawful, and then its need. */
+static bool need_of(const struct rig_submission *s, struct ring_need *need) {
+  if (straight_need(s, need))
+    return true;
+  if (!ring_lawful(s))
+    return false;
+  ring_need(s, need);
+  return true;
+}
+
 enum rig_room rings_room(struct rings *r, const struct rig_submission *s) {
   const struct ring_ask ask = {.for_what = RING_ROOM};
   struct ring_need need;
   struct ring_plan plan;
-  if (!ring_lawful(s))
+  if (!need_of(s, &need))
     return RIG_NEVER;
-  ring_need(s, &need);
   ring_rcu_lock();
   int answer = ring_reserve(r, &need, s->nparts, &ask, &plan);
   ring_rcu_unlock();
@@ -123,13 +133,12 @@ enum rig_done rings_submit(struct rings *r, uint64_t v,
   struct ring_need need;
   struct ring_plan plan;
   *failure = NULL;
-  if (!ring_lawful(s))
+  if (!need_of(s, &need))
     *failure = "a part that the device does not run";
   else
     *failure = waits_refused(r, s, &ask);
   if (*failure)
     return RIG_FAILED;
-  ring_need(s, &need);
   switch (reserve_and_go(r, s, &need, &ask, &plan)) {
   case RIG_FITS:
     return RIG_COMMITTED;
@@ -150,12 +159,11 @@ int rings_post(struct rings *r, const struct rig_submission *s, uint64_t *v,
   struct ring_ask ask = {.for_what = RING_POST};
   struct ring_need need;
   struct ring_plan plan;
-  if (!ring_lawful(s))
+  if (!need_of(s, &need))
     return RIG_NEVER;
   *why = waits_refused(r, s, &ask);
   if (*why)
     return -RIG_NV_INVALID;
-  ring_need(s, &need);
   int answer = reserve_and_go(r, s, &need, &ask, &plan);
   (void)keep_need(r, &need, answer);
   if (answer == RING_OWN_WAIT) {

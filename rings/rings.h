@@ -170,6 +170,7 @@ struct ring_need {
                              * entry fewer where entering takes no words */
   uint64_t enter;           /* the bound of entering a channel, in words */
   bool waits;               /* whether it has any */
+  bool straight;            /* whether it is (straight.h) */
   bool joins;               /* whether any part comes after another */
   bool launch_releases;     /* the last launch may release the value: it is
                              * the last part, and COMPUTE has all of them */

@@ -25,12 +25,12 @@ static bool more(const struct rings *r) {
 /* The last of the values up to `last` that is on the generation of the first
  * that is not shown. None of them is reached, so their marks are their own;
  * generations grow from value to value. */
-static void cut(const struct rings *r, struct cursor *last) {
+static void cut(const struct rings *r, struct mark_shown *last) {
   const uint64_t end = last->v;
-  struct cursor next;
-  RING_ASSERT(mark_read(&r->marks, r->seat.published + 1, last));
+  struct mark_shown next;
+  RING_ASSERT(mark_read_shown(&r->marks, r->seat.published + 1, last));
   while (last->v != end) {
-    RING_ASSERT(mark_read(&r->marks, last->v + 1, &next));
+    RING_ASSERT(mark_read_shown(&r->marks, last->v + 1, &next));
     if (next.generation != last->generation)
       return;
     *last = next;
@@ -39,7 +39,7 @@ static void cut(const struct rings *r, struct cursor *last) {
 
 /* The last value of the encoded ones that follow what is shown, if any, up to
  * the end of a generation. */
-static bool walk(const struct rings *r, struct cursor *last) {
+static bool walk(const struct rings *r, struct mark_shown *last) {
   uint64_t v = r->seat.published;
   while (mark_encoded(&r->marks, v + 1))
     v++;
@@ -47,7 +47,7 @@ static bool walk(const struct rings *r, struct cursor *last) {
     return false;
   /* Before the first GP_PUT: once shown, v may complete and its mark be
    * another's. */
-  RING_ASSERT(mark_read(&r->marks, v, last));
+  RING_ASSERT(mark_read_shown(&r->marks, v, last));
   if (last->generation != r->seat.generation)
     cut(r, last);
   return true;
@@ -75,7 +75,7 @@ static void move_on(struct seat *s, const struct ring_generation *g) {
 }
 
 /* GP_PUT and doorbell of each channel that the values up to `last` moved. */
-static void show(struct rings *r, const struct cursor *last) {
+static void show(struct rings *r, const struct mark_shown *last) {
   const struct ring_generation *g = record(r, last->generation);
   struct seat *s = &r->seat;
   unsigned moved = 0;
@@ -141,7 +141,7 @@ static bool relieve(struct rings *r, bool *left) {
 static void hold(struct rings *r) {
   shared_32 *state = &r->seat.state;
   for (unsigned round = 0;; round++) {
-    struct cursor last;
+    struct mark_shown last;
     bool left = false;
     if (walk(r, &last))
       show(r, &last);

@@ -44,21 +44,14 @@
 
 #include "core/abi/gpfifo.h"
 #include "core/abi/method.h"
+#include "rings/entering.h"
 #include "rings/io.h"
 #include "rings/launch.h"
 #include "rings/pieces.h"
 #include "rings/rings.h"
+#include "rings/straight.h"
 
-enum {
-  OTHER = QUEUES - 1, /* q ^ OTHER is the other queue */
-  SETUP_WORDS =
-      ABI_SET_OBJECT_WORDS + ABI_LOCAL_WINDOW_WORDS + ABI_SHARED_WINDOW_WORDS,
-  CHANGE_WORDS = ABI_LOCAL_MEMORY_WORDS + ABI_INVALIDATE_CACHES_WORDS,
-  END_WORDS =
-      ABI_COPY_RELEASE_WORDS + ABI_ACQUIRE_WORDS + ABI_COPY_RELEASE_WORDS,
-  /* 4 MiB, less what the end of a value adds without a further close. */
-  SEGMENT_WORDS = (1 << 20) - END_WORDS
-};
+enum { OTHER = QUEUES - 1 /* q ^ OTHER is the other queue */ };
 
 /* A channel's side of the walk. */
 struct lane {
@@ -83,7 +76,8 @@ struct lane {
 struct held {
   const struct rig_launch *launch; /* or NULL */
   unsigned char *at;               /* wet: its descriptor's place */
-  struct qmd_args args;            /* wet */
+  struct qmd_args *args;           /* wet: while there is one. Apart, so that
+                                    * nobody clears what a launch fills in */
 };
 
 struct walk {
@@ -187,22 +181,6 @@ static void lay(struct lane *l, const uint32_t *w, unsigned n) {
   l->at += n;
 }
 
-/* What changed for COMPUTE since the last value. Wet, after the waits. */
-static void change_words(struct walk *k) {
-  const struct setup *now = k->plan->setup;
-  const struct cursor *from = &k->plan->from;
-  uint32_t w[CHANGE_WORDS];
-  unsigned n = 0;
-  if (now == NULL)
-    return;
-  if (now->local != 0 && (setup_after(now->local_seq, from->setup) ||
-                          from->owes & 1u << RIG_COMPUTE0))
-    n += abi_local_memory(w + n, now->local, now->local_per_tpc);
-  if (setup_after(now->code_seq, from->setup))
-    n += abi_invalidate_caches(w + n);
-  lay(&k->lane[RIG_COMPUTE0], w, n);
-}
-
 /* Wet entering: only what this cursor owes. It is counted at its bound, once
  * and for all, so that where segments close depends on the parts alone. */
 static void enter_words(struct walk *k, int q) {
@@ -212,20 +190,8 @@ static void enter_words(struct walk *k, int q) {
   struct lane *l = &k->lane[q];
   uint32_t w[SETUP_WORDS + 2 * ABI_ACQUIRE_WORDS];
   int other = q ^ OTHER;
-  unsigned n = 0;
-  if (from->owes & 1u << q) {
-    if (q == RIG_COMPUTE0) {
-      n += abi_set_object(w + n, RIG_NV_COMPUTE, r->gpu.compute_class);
-      n += abi_local_window(w + n, r->gpu.local_window);
-      n += abi_shared_window(w + n, r->gpu.shared_window);
-    } else {
-      n += abi_set_object(w + n, RIG_NV_COPY, r->gpu.copy_class);
-    }
-  }
-  if (from->released_by != q)
-    n += abi_acquire(w + n, r->word_gpu, from->v);
-  else
-    l->trails = q == RIG_COPY0;
+  unsigned n = entering_words(r, from, q, w);
+  l->trails = from->released_by == q && q == RIG_COPY0;
   if (k->lane[other].entered && s->nwaits > 0)
     n += abi_acquire(w + n, r->join_gpu[other], tag(k, 0));
   lay(l, w, n);
@@ -244,9 +210,10 @@ INLINE void enter(struct walk *k, int q, const bool wet) {
   l->entered = true;
   l->words = l->run = k->enter;
   if (wet) {
+    uint32_t w[CHANGE_WORDS];
     enter_words(k, q);
     if (q == RIG_COMPUTE0)
-      change_words(k);
+      lay(l, w, change_words(k->plan, w));
   }
 }
 
@@ -261,14 +228,14 @@ static bool chains_bare(const struct rig_launch *x) {
  * of the last one. */
 static void write_held(struct walk *k, uint64_t next, bool releases) {
   struct held *h = &k->held;
-  h->args.next = next;
-  h->args.membar =
+  h->args->next = next;
+  h->args->membar =
       next != 0 && chains_bare(h->launch) ? QMD_MEMBAR_NONE : QMD_MEMBAR_SYSTEM;
   if (releases)
-    h->args.release = (struct qmd_release){.size = QMD_TWO_WORDS,
-                                           .addr = k->rings->word_gpu,
-                                           .payload = k->plan->to.v};
-  launch_write_descriptor(h->launch, &h->args, h->at);
+    h->args->release = (struct qmd_release){.size = QMD_TWO_WORDS,
+                                            .addr = k->rings->word_gpu,
+                                            .payload = k->plan->to.v};
+  launch_write_descriptor(h->launch, h->args, h->at);
 }
 
 /* No launch is chained to the held one. */
@@ -450,7 +417,7 @@ INLINE void launch(struct walk *k, const struct rig_launch *x, const bool wet) {
   k->held.launch = x;
   if (wet) {
     k->held.at = ring->at + offset;
-    launch_write_bank(k->s, x, &k->rings->gpu, k->held.at, at, &k->held.args);
+    launch_write_bank(k->s, x, &k->rings->gpu, k->held.at, at, k->held.args);
   }
 }
 
@@ -472,12 +439,6 @@ INLINE void part(struct walk *k, size_t i, const bool wet) {
     signal(k, q, wet);
 }
 
-static uint64_t enter_bound(const struct rig_submission *s) {
-  size_t waits = s->nwaits < RING_MOST_WAITS ? s->nwaits : RING_MOST_WAITS;
-  return SETUP_WORDS + ABI_ACQUIRE_WORDS * (1 + (uint64_t)waits) +
-         ABI_RELEASE_WORDS + CHANGE_WORDS;
-}
-
 static bool joins(const struct rig_submission *s) {
   for (size_t i = 0; i < s->nparts; i++)
     if (s->parts[i].nafter != 0)
@@ -486,7 +447,8 @@ static bool joins(const struct rig_submission *s) {
 }
 
 void ring_need(const struct rig_submission *s, struct ring_need *need) {
-  struct walk k = {.s = s, .enter = enter_bound(s), .joins = joins(s)};
+  struct walk k = {
+      .s = s, .enter = entering_bound(s->nwaits), .joins = joins(s)};
   for (size_t i = 0; i < s->nparts; i++)
     part(&k, i, false);
   memset(need, 0, sizeof *need);
@@ -526,12 +488,16 @@ static void finish(struct walk *k, int q) {
   RING_ASSERT(l->at <= limit);
 }
 
-void ring_encode(const struct rings *r, const struct rig_submission *s,
-                 const struct ring_need *need, const struct ring_plan *p) {
+static __attribute__((noinline)) void encode(const struct rings *r,
+                                             const struct rig_submission *s,
+                                             const struct ring_need *need,
+                                             const struct ring_plan *p) {
+  struct qmd_args args;
   struct walk k = {.s = s,
                    .enter = need->enter,
                    .joins = need->joins,
                    .launch = p->launch,
+                   .held = {.args = &args},
                    .rings = r,
                    .plan = p};
   for (int q = 0; q < QUEUES; q++) {
@@ -560,4 +526,13 @@ void ring_encode(const struct rings *r, const struct rig_submission *s,
     PUT(&k, q, ABI_COPY_RELEASE_WORDS, true,
         abi_copy_release(w, r->word_gpu, p->to.v));
   finish(&k, q);
+}
+
+void ring_encode(const struct rings *r, const struct rig_submission *s,
+                 const struct ring_need *need, const struct ring_plan *p) {
+  /* Where COMPUTE releases a value of COPY's, it is on both. */
+  if (need->straight && p->release == need->last)
+    straight_encode(r, s, p);
+  else
+    encode(r, s, need, p);
 }

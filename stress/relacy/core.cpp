@@ -377,6 +377,10 @@ static int model_reserve(struct rings *r, const struct ring_need *need,
   return answer;
 }
 
+bool straight_need(const struct rig_submission *, struct ring_need *) {
+  return false;
+}
+
 /* No device is viewed. */
 void flush_read(const struct flush_set *) {}
 
@@ -391,6 +395,7 @@ void ring_need(const struct rig_submission *s, struct ring_need *need) {
     need->entries[q] = TAKES;
     need->words[q] = TAKES * (RING_UNIT / sizeof(uint32_t));
   }
+  need->straight = TAKES == 1; /* reserve's shorter way, then the other */
 }
 
 /* By hand, for walk.c's: the value, in all that was reserved for it. */
