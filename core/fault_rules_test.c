@@ -139,7 +139,7 @@ struct loss {
 
 static void open_loss(struct loss *k, int personality) {
   bed_options(&k->b, personality, 0x900);
-  k->b.o.hang_ms = 30;
+  k->b.o.hang_ms = 400;
   bed_make(&k->b);
   open_bed(&k->far, personality);
   k->r = bed_region(&k->b, PAGE);
@@ -258,7 +258,7 @@ static const struct {
     {"wait", do_wait, RIG_NV_FAULT, "path_check failed on purpose"},
     {"wait, a notifier", do_wait_notified, RIG_NV_FAULT,
      "path_check failed on purpose"},
-    {"wait, too long", do_hang, RIG_NV_STALLED, "no progress for 30 ms"},
+    {"wait, too long", do_hang, RIG_NV_STALLED, "no progress for 400 ms"},
 };
 
 /* Calls that a lost device refuses, asking the path nothing. */

@@ -45,10 +45,10 @@ while read -r way kind most; do
     echo "[  PASSED  ] 1 test(s). $way $kind: $one instructions, of $most"
   fi
 done <<'FIGURES'
-post empty 1127
-post copy 1373
-turn empty 1552
-turn copy 1925
+post empty 757
+post copy 815
+turn empty 1018
+turn copy 1097
 FIGURES
 
 exit $failed
