@@ -113,7 +113,7 @@ static int find_or_make(struct rig_nv_image *i, const char *name,
 }
 
 int rig_nv_entry(struct rig_nv_image *i, const char *name,
-                 struct rig_nv_entry *out, uint64_t *need) {
+                 struct rig_nv_function *out, uint64_t *need) {
   struct function *f;
   int e = device_enter(i->device);
   if (e == 0)
@@ -122,10 +122,10 @@ int rig_nv_entry(struct rig_nv_image *i, const char *name,
     return e;
   e = find_or_make(i, name, &f, need);
   if (e == 0)
-    *out = (struct rig_nv_entry){.code = i->base + f->kernel.code.offset,
-                                 .launch = &f->launch,
-                                 .params = f->launch.params_bytes,
-                                 .threads = f->launch.threads};
+    *out = (struct rig_nv_function){.code = i->base + f->kernel.code.offset,
+                                    .launch = &f->launch,
+                                    .params = f->launch.params_bytes,
+                                    .threads = f->launch.threads};
   rig_nv_lock_give(&i->lock);
   return device_lose(i->device, e);
 }

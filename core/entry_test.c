@@ -179,7 +179,7 @@ static void test_entries(void **state) {
     struct bed b;
     begin_on(&b, r->sm_version);
     struct laid l = lay_file(&b, r->file);
-    struct rig_nv_entry e = entry_of(&l, r->name);
+    struct rig_nv_function e = entry_of(&l, r->name);
     const struct launch *got = e.launch;
     if (e.code != l.base + r->code || e.params != r->params ||
         e.threads != r->threads)
@@ -206,7 +206,7 @@ static void test_again(void **state) {
   struct bed b;
   begin_on(&b, 0x806);
   struct laid l = lay_file(&b, "crowd_sm86");
-  struct rig_nv_entry e[128], again;
+  struct rig_nv_function e[128], again;
   char name[8];
   for (unsigned i = 0; i < 128; i++) {
     snprintf(name, sizeof name, "k%02x", i);
@@ -250,7 +250,7 @@ static void meet(const struct rig_nv_model_launch *x, void *ctx) {
 
 enum { PARAMS = sizeof(struct rig_block), ARGS = 8192 };
 
-static void launch(struct bed *b, const struct rig_nv_entry *e,
+static void launch(struct bed *b, const struct rig_nv_function *e,
                    const struct rig_block *block, unsigned char *args) {
   const char *failure = NULL;
   memcpy(args, block, sizeof *block);
@@ -306,7 +306,7 @@ static void test_launches(void **state) {
     for (unsigned k = 0; k < 4096; k++)
       l.code[t[i].bank_3 + k] = (unsigned char)(k * 3 + 1);
     DONE(rig_nv_upload(b.d, l.region, 0, l.code, l.place_bytes));
-    struct rig_nv_entry e = entry_of(&l, t[i].name);
+    struct rig_nv_function e = entry_of(&l, t[i].name);
     const struct launch *of = e.launch;
     DONE(rig_nv_model_bind(b.model, e.code, of->params_offset, meet, &m));
     launch(&b, &e, &block, args);
@@ -432,7 +432,7 @@ static void test_too_much(void **state) {
   };
   for (size_t i = 0; i < COUNT(t); i++) {
     struct bed b;
-    struct rig_nv_entry e;
+    struct rig_nv_function e;
     uint64_t need;
     begin_on(&b, strstr(t[i].file, "sm86") ? 0x806 : 0x900);
     struct file f = file_read(t[i].file);
@@ -478,7 +478,7 @@ static void test_answers(void **state) {
   for (size_t i = 0; i < COUNT(t); i++)
     for (int prepared = 0; prepared <= 1; prepared++) {
       struct bed b;
-      struct rig_nv_entry e;
+      struct rig_nv_function e;
       uint64_t need = 5;
       begin(&b);
       struct laid l = lay_file(&b, "add_sm90");
@@ -516,7 +516,7 @@ static void test_host_memory(void **state) {
     for (unsigned n = 1; !whole; n++) {
       struct bed b;
       struct laid l = {0};
-      struct rig_nv_entry e;
+      struct rig_nv_function e;
       uint64_t need;
       begin(&b);
       l.region = bed_region(&b, 0x2000);

@@ -187,7 +187,7 @@ static int do_dma(struct loss *k) {
 static int do_local(struct loss *k) { return rig_nv_local(k->b.d, 4096, NULL); }
 
 static int do_entry(struct loss *k) {
-  struct rig_nv_entry e;
+  struct rig_nv_function e;
   uint64_t need;
   return rig_nv_entry(k->l.image, "add", &e, &need);
 }

@@ -267,8 +267,9 @@ static inline struct laid lay_file(struct bed *b, const char *name) {
   return l;
 }
 
-static inline struct rig_nv_entry entry_of(struct laid *l, const char *name) {
-  struct rig_nv_entry e;
+static inline struct rig_nv_function entry_of(struct laid *l,
+                                              const char *name) {
+  struct rig_nv_function e;
   uint64_t need;
   DONE(rig_nv_entry(l->image, name, &e, &need));
   return e;

@@ -105,7 +105,7 @@ static void check_relocated(const char *file, const struct laid *l) {
 static void test_lay(void **state) {
   (void)state;
   struct bed b;
-  struct rig_nv_entry e;
+  struct rig_nv_function e;
   uint64_t need;
   begin(&b);
   struct laid l = lay_file(&b, "table_sm90");
@@ -143,7 +143,7 @@ static void test_lay(void **state) {
 static void test_not_laid(void **state) {
   (void)state;
   struct bed b, other;
-  struct rig_nv_entry e;
+  struct rig_nv_function e;
   struct rig_nv_image *image;
   uint64_t n, need;
   begin(&b);
@@ -178,7 +178,7 @@ static void test_not_laid(void **state) {
 static void test_stopped(void **state) {
   (void)state;
   struct bed b;
-  struct rig_nv_entry e;
+  struct rig_nv_function e;
   struct rig_nv_image *image;
   uint64_t need, n;
   begin(&b);
@@ -212,7 +212,7 @@ struct locked {
 static int locked_call(void *arg) {
   struct locked *k = arg;
   struct rig_nv_image *image;
-  struct rig_nv_entry e;
+  struct rig_nv_function e;
   uint64_t n;
   switch (k->which) {
   case 0:

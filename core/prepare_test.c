@@ -12,7 +12,7 @@ struct waiter {
 
 static void *wait_entry(void *arg) {
   struct waiter *w = arg;
-  struct rig_nv_entry e;
+  struct rig_nv_function e;
   uint64_t need;
   SURE(rig_nv_entry(w->l->image, w->name, &e, &need) == 0);
   w->code = e.code;
@@ -137,7 +137,7 @@ struct user {
 static void *user(void *arg) {
   struct user *u = arg;
   char name[8];
-  struct rig_nv_entry e;
+  struct rig_nv_function e;
   uint64_t need;
   for (unsigned i = 0; i < 128; i++) {
     unsigned k = (i * 37 + (unsigned)(uintptr_t)u / 64) % 128;

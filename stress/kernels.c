@@ -157,7 +157,7 @@ static int load(struct kernels *k, const struct kernels_cubin *c) {
 }
 
 int kernels_find(struct kernels *k, const char *name,
-                 struct rig_nv_entry *entry) {
+                 struct rig_nv_function *entry) {
   uint64_t need;
   int e = rig_nv_entry(k->image, name, entry, &need);
   if (e != 0 || k->model == NULL)

@@ -14,7 +14,7 @@ struct kernels {
   const struct rig_nv_path *model; /* or NULL */
   struct rig_nv_image *image;
   struct rig_nv_region *code;
-  struct rig_nv_entry mix, add;
+  struct rig_nv_function mix, add;
 };
 
 /* The cubin of that name, of testdata, for the architecture; or NULL. */
@@ -27,7 +27,7 @@ const struct kernels_cubin *kernels_cubin(const char *name, const char *arch);
 int kernels_make(struct rig_nv *, const struct rig_nv_path *model,
                  struct kernels *);
 /* Another function of theirs, by its name; `deep` has a stack of 512 bytes. */
-int kernels_find(struct kernels *, const char *name, struct rig_nv_entry *);
+int kernels_find(struct kernels *, const char *name, struct rig_nv_function *);
 /* Once no launch of them can run; also after stop. */
 int kernels_end(struct kernels *);
 #endif

@@ -25,7 +25,7 @@ static struct call call_of(uint32_t groups, uint32_t threads, uint32_t shared,
 }
 
 /* Posts n launches of the entry, one after the other, as one value. */
-static bool post(struct smoke *s, const struct rig_nv_entry *e,
+static bool post(struct smoke *s, const struct rig_nv_function *e,
                  const struct call *calls, size_t n, uint64_t *v) {
   struct rig_part parts[MOST_LINKS];
   for (size_t i = 0; i < n; i++)
@@ -47,7 +47,8 @@ static bool reach(struct smoke *s, uint64_t v) {
          smoke_failed("launch %" PRIu64 ": %s", v, rig_nv_why());
 }
 
-static bool run(struct smoke *s, const struct rig_nv_entry *e, struct call c) {
+static bool run(struct smoke *s, const struct rig_nv_function *e,
+                struct call c) {
   uint64_t v;
   return post(s, e, &c, 1, &v) && reach(s, v);
 }
@@ -96,7 +97,7 @@ static bool is_word(const char *what, size_t i, uint32_t got, uint32_t want) {
 }
 
 /* c = a +- b, whatever the memory. */
-static bool vectors(struct smoke *s, const struct rig_nv_entry *add,
+static bool vectors(struct smoke *s, const struct rig_nv_function *add,
                     bool minus) {
   size_t n = real(s) ? (1 << 20) + 3 : 4099;
   struct words w[3];
@@ -125,7 +126,7 @@ static bool vectors(struct smoke *s, const struct rig_nv_entry *add,
 static bool chain(struct smoke *s, struct kernels *k, enum rig_memory kind) {
   const uint32_t n = real(s) ? 270336 : 1024, threads = 256;
   const size_t rounds = real(s) ? (kind == RIG_DEVICE ? 400 : 4) : 3;
-  struct rig_nv_entry step;
+  struct rig_nv_function step;
   struct words w[2];
   struct call links[MOST_LINKS];
   uint64_t v = 0;
@@ -157,7 +158,7 @@ static bool chain(struct smoke *s, struct kernels *k, enum rig_memory kind) {
 /* All the dynamic shared memory that there is. */
 static bool dynamic(struct smoke *s, struct kernels *k) {
   enum { GROUPS = 5 };
-  struct rig_nv_entry reverse;
+  struct rig_nv_function reverse;
   struct words w;
   if (fails(kernels_find(k, "reverse", &reverse)))
     return false;
@@ -179,7 +180,7 @@ static bool dynamic(struct smoke *s, struct kernels *k) {
 
 /* Local memory grows while a launch that uses the old one runs. */
 static bool local(struct smoke *s, struct kernels *k) {
-  struct rig_nv_entry linger, deep;
+  struct rig_nv_function linger, deep;
   struct words w;
   uint64_t v, last, need;
   const uint64_t rounds = real(s) ? 50000000 : 1;
@@ -203,7 +204,7 @@ static bool local(struct smoke *s, struct kernels *k) {
 
 static bool largest_grid(struct smoke *s, struct kernels *k) {
   const uint32_t most = 0x7fffffff;
-  struct rig_nv_entry count;
+  struct rig_nv_function count;
   struct words w;
   if (fails(kernels_find(k, "count", &count)) ||
       !words_make(s, &w, RIG_DEVICE, 4))
@@ -240,7 +241,7 @@ static bool laid_over(struct smoke *s) {
     const struct kernels_cubin *c = kernels_cubin(names[i % 2], arch);
     struct rig_nv_image *image;
     struct kernels k = {.device = s->device, .model = real(s) ? NULL : s->path};
-    struct rig_nv_entry add;
+    struct rig_nv_function add;
     uint64_t n;
     if (fails(rig_nv_image_load(s->device, c->bytes, c->n, &n, &image)))
       return false;
@@ -266,7 +267,7 @@ static bool times(struct smoke *s, struct kernels *k) {
   static uint64_t ns[TRIPS];
   const int trips = real(s) ? TRIPS : 50, chains = real(s) ? 200 : 4;
   const int posts = real(s) ? 20000 : 200;
-  struct rig_nv_entry nothing;
+  struct rig_nv_function nothing;
   struct call links[MOST_LINKS];
   uint64_t v = 0, begun;
   if (fails(kernels_find(k, "nothing", &nothing)))

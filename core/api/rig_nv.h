@@ -223,7 +223,7 @@ RIG_PUBLIC int rig_nv_download(struct rig_nv *, const struct rig_nv_region *,
 struct rig_nv_image; /* a cubin that a device loaded */
 
 /* What a launch of a function names, until its image is unloaded. */
-struct rig_nv_entry {
+struct rig_nv_function {
   uint64_t code;      /* struct rig_launch's code */
   const void *launch; /* and launch */
   uint32_t params;    /* bytes of parameters that it reads */
@@ -266,7 +266,7 @@ RIG_PUBLIC int rig_nv_image_lay(struct rig_nv_image *,
  * *need bytes of local memory. HOST_MEMORY, REFUSED; FAULT, as
  * rig_nv_local. After any of these nothing was made. */
 RIG_PUBLIC int rig_nv_entry(struct rig_nv_image *, const char *name,
-                            struct rig_nv_entry *, uint64_t *need);
+                            struct rig_nv_function *, uint64_t *need);
 
 /* Starts what rig_nv_entry makes and returns without waiting for it, so that
  * several functions are made ready at once. It reports nothing, failures

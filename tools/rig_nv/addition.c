@@ -68,7 +68,7 @@ static int launch(struct addition *a) {
     refs[i] = (struct rig_ref){8 * i, i};
     slots[i] = rig_nv_locate(a->region[(i + C) % VECTORS]).address;
   }
-  const struct rig_nv_entry *add = &a->kernels->add;
+  const struct rig_nv_function *add = &a->kernels->add;
   struct rig_part p =
       rig_part_launch(add->code, add->launch, 0, sizeof args.params);
   p.launch.refs = refs;
