@@ -32,6 +32,7 @@ def core_variant(name, copts):
         copts = CK_COPTS + copts,
         linkstatic = True,
         local_defines = ["_DEFAULT_SOURCE"],
+        tags = ["plain"],
         textual_hdrs = [
             "arena.h",
             "chain.h",
@@ -80,6 +81,7 @@ def planted_test(name, plant, srcs, says, args = [], copts = [], deps = []):
         copts = CK_COPTS + copts,
         linkopts = ["-pthread"],
         local_defines = ["_DEFAULT_SOURCE"],
+        tags = ["plain"],
         deps = [
             ":%s_core" % name,
             "//paths/model",

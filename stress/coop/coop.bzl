@@ -39,6 +39,7 @@ def coop_world(name, copts = []):
         linkstatic = True,
         # _exit under -std=c17.
         local_defines = ["_DEFAULT_SOURCE"],
+        tags = ["plain"],
         textual_hdrs = [
             "world.h",
             "//rings:code",
@@ -72,6 +73,7 @@ def coop_caught_tests(plant, says, strategies):
         name = name + "_program",
         testonly = True,
         srcs = ["coop_test.c"],
+        tags = ["plain"],
         deps = [
             ":coop",
             ":%s_world" % name,
