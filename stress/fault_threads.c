@@ -140,8 +140,13 @@ static void disturb(struct round *o, struct random *r, enum ending ending) {
     ck_pr_store_32(&o->bad, 1);
     break;
   case BAD_CALL:
-    ck_pr_store_uint(&o->g.f.fail_at, ck_pr_load_uint(&o->g.f.calls) +
-                                          (unsigned)random_in(r, 1, 8));
+    /* Again where the threads made as many calls before it was stored. */
+    for (int i = 0; i < 500 && shared_load_32(&o->d->loss.state) == LOSS_NONE;
+         i++) {
+      ck_pr_store_uint(&o->g.f.fail_at, ck_pr_load_uint(&o->g.f.calls) +
+                                            (unsigned)random_in(r, 1, 8));
+      device_nap(20 * MS);
+    }
     break;
   case HANG:
     model_stall(o->g.model, true);
