@@ -148,13 +148,13 @@ void bench_push(struct bench *b, int i, const uint32_t *words, size_t n) {
 
 void bench_put(struct bench *b, int i) {
   char *userd = (char *)b->block.host + USERD_0 + (size_t)i * PAGE;
-  ck_pr_fence_release();
+  ck_pr_fence_release(); /* partner: the engine's look at GP_PUT */
   ck_pr_store_32((uint32_t *)(void *)(userd + 0x8c), b->channel[i].put);
 }
 
 void bench_ring(struct bench *b, int i) {
   bench_put(b, i);
-  ck_pr_fence_release();
+  ck_pr_fence_release(); /* partner: the engine's look at the doorbell */
   ck_pr_store_32((uint32_t *)b->path->doorbell, b->channel[i].token);
 }
 
@@ -181,12 +181,12 @@ uint8_t *bench_data(const struct bench *b, uint64_t i) {
 
 uint64_t bench_load(uint64_t *word) {
   uint64_t x = ck_pr_load_64(word);
-  ck_pr_fence_acquire();
+  ck_pr_fence_acquire(); /* partner: the engine's release of the word */
   return x;
 }
 
 void bench_store(uint64_t *word, uint64_t x) {
-  ck_pr_fence_release();
+  ck_pr_fence_release(); /* partner: the engine's acquire of the word */
   ck_pr_store_64(word, x);
 }
 
