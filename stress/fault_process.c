@@ -163,8 +163,10 @@ static bool forks(struct faults *s) {
   ck_pr_store_32(&p.ended, 1);
   pthread_join(p.thread, NULL);
   right = right && (p.e == 0 || faults_broke("post: %s", rig_nv_why()));
-  right = right && rig_nv_post(p.d, &(struct rig_submission){0}, &v) == 0 &&
-          rig_nv_wait(p.d, v, device_now() + UINT64_C(20000000000)) == 0 &&
+  uint64_t end = device_now() + UINT64_C(20000000000);
+  right = right &&
+          rig_nv_post_wait(p.d, &(struct rig_submission){0}, end, &v) == 0 &&
+          rig_nv_wait(p.d, v, end) == 0 &&
           rig_nv_stop(p.d, NULL) == 0 && rig_nv_release(p.d) == 0;
   return (right || faults_broke("forks: %s", rig_nv_why())) &&
          ground_again(&g) && ground_close(&g);
