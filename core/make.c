@@ -41,7 +41,7 @@ void device_sizes_init(struct device_sizes *s) {
 }
 
 static int place_known(const char *what, int place) {
-  if (place == RIG_NV_AUTO || place == RIG_NV_HOST)
+  if (place == RIG_NV_AUTO || place == RIG_NV_HOST || place == RIG_NV_BAR)
     return 0;
   return why(RIG_NV_INVALID, "make: %d is no place of %s", place, what);
 }
@@ -216,8 +216,9 @@ static int make_rings(struct rig_nv *d, const struct device_sizes *s,
   d->growth.path = d->path;
   d->growth.layout = d->layout;
   d->growth.host = d->host;
-  d->growth.launch_at = o->launch_at;
-  d->growth.userd_at = o->userd_at;
+  d->growth.at =
+      places_of(d->path, &(struct places){o->userd_at, o->ring_at,
+                                          o->segment_at, o->launch_at});
   return growth_open(&d->growth, &d->rings, &sizes);
 }
 

@@ -94,8 +94,8 @@ static void bad_options(const struct rig_nv_path *path) {
   OPTION(o.allocator = &half, "make: an allocator without alloc or release");
   OPTION(o.userd_at = 7, "make: 7 is no place of USERD");
   OPTION(o.ring_at = -1, "make: -1 is no place of the entry rings");
-  OPTION(o.segment_at = 2, "make: 2 is no place of the segment rings");
-  OPTION(o.launch_at = 2, "make: 2 is no place of the launch ring");
+  OPTION(o.segment_at = 3, "make: 3 is no place of the segment rings");
+  OPTION(o.launch_at = 3, "make: 3 is no place of the launch ring");
   OPTION((o.words = page, o.words_bytes = PAGE),
          "make: an array of words and no word");
   char misaligned[96];

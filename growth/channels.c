@@ -15,30 +15,30 @@ enum {
   /* Allocation parameters sit in a zeroed buffer with slack: the RM reads its
    * own size of the class, whatever the caller's. */
   PARAMS = 1024,
-  NO_PARAMS = 0
+  NO_PARAMS = 0,
+  USERD_BYTES = QUEUES * PAGE
 };
 
 static const char *const names[] = {"COMPUTE", "COPY"};
 
 static uint64_t pages(uint64_t n) { return (n + PAGE - 1) / PAGE * PAGE; }
 
-/* Offsets in the block. */
+/* Offsets in the block, and where USERD lies apart, in its memory. */
 struct layout {
   uint64_t entries[QUEUES], userd[QUEUES], bytes;
+  bool apart;
 };
 
-static struct layout lay_out(const uint32_t entries[QUEUES]) {
-  struct layout l;
+static struct layout lay_out(const uint32_t entries[QUEUES], bool apart) {
+  struct layout l = {.apart = apart};
   uint64_t at = 0;
   for (int q = 0; q < QUEUES; q++) {
     l.entries[q] = at;
     at += pages((uint64_t)entries[q] * 8);
   }
-  for (int q = 0; q < QUEUES; q++) {
-    l.userd[q] = at;
-    at += PAGE;
-  }
-  l.bytes = at;
+  for (int q = 0; q < QUEUES; q++)
+    l.userd[q] = apart ? (uint64_t)q * PAGE : at + (uint64_t)q * PAGE;
+  l.bytes = apart ? at : at + USERD_BYTES;
   return l;
 }
 
@@ -46,29 +46,22 @@ static void set(void *params, struct abi_rm_field f, uint64_t x) {
   RING_ASSERT(rig_nv_params_set(params, PARAMS, f.at, f.n, x) == 0);
 }
 
-/* USERD behind the memory BAR: the GPU reads GP_PUT from its own memory, and
- * the store of it pushes all that was stored there before. */
-static int allocate_userd(const struct rig_nv_path *path, int place,
-                          struct channels *c) {
-  if (place != RIG_NV_AUTO || !path->put_mapped || path->flush == NULL)
-    return 0;
-  int e =
-      path_alloc(path, RIG_MAPPED, QUEUES * PAGE, RIG_NV_COMBINE, &c->userd);
-  if (e == 0)
-    memset(c->userd.host, 0, QUEUES * PAGE);
-  return e == -RIG_NV_NO_MEMORY ? 0 : e; /* then in the block */
-}
-
-static int allocate_memory(const struct rig_nv_path *path, uint64_t bytes,
-                           int userd_at, struct channels *c) {
-  int e = path_alloc(path, RIG_PINNED, bytes, 0, &c->block);
-  if (e == 0)
-    e = allocate_userd(path, userd_at, c);
+/* The block, USERD where it lies elsewhere, and the notifiers. */
+static int allocate_memory(const struct rig_nv_path *path,
+                           const struct layout *l, const struct places *at,
+                           struct channels *c, struct ring_channel *ring) {
+  int e = place_alloc(path, at->entries, l->bytes, &c->block,
+                      &ring->entries_mapped);
+  ring->put_mapped = ring->entries_mapped;
+  if (e == 0 && l->apart)
+    e = place_alloc(path, at->userd, USERD_BYTES, &c->userd, &ring->put_mapped);
   for (int q = 0; e == 0 && q < QUEUES; q++)
     e = path_alloc(path, RIG_PINNED, PAGE, 0, &c->notifier[q]);
   if (e != 0)
     return e;
-  memset(c->block.host, 0, bytes);
+  memset(c->block.host, 0, l->bytes);
+  if (l->apart)
+    memset(c->userd.host, 0, USERD_BYTES);
   for (int q = 0; q < QUEUES; q++)
     memset(c->notifier[q].host, 0, PAGE);
   return 0;
@@ -101,11 +94,9 @@ static int make_channel(const struct rig_nv_path *path,
   set(params, l->channel.gpfifo_entries, entries[q]);
   set(params, l->channel.object_error, c->notifier[q].handle);
   set(params, l->channel.object_buffer, c->block.handle);
-  bool apart = c->userd.bytes != 0;
   set(params, l->channel.userd_memory_0,
-      apart ? c->userd.handle : c->block.handle);
-  set(params, l->channel.userd_offset_0,
-      apart ? (uint64_t)q * PAGE : at->userd[q]);
+      at->apart ? c->userd.handle : c->block.handle);
+  set(params, l->channel.userd_offset_0, at->userd[q]);
   set(params, l->channel.context_share, c->share);
   int e = rm_alloc(path, names[q], c->group, path->gpu.channel_class, params,
                    l->channel.bytes, &c->channel[q]);
@@ -160,24 +151,26 @@ int channels_undo(const struct rig_nv_path *path, struct channels *c, int e) {
 }
 
 int channels_make(const struct rig_nv_path *path, const struct abi_rm_layout *l,
-                  const uint32_t entries[QUEUES], int userd_at,
+                  const uint32_t entries[QUEUES], const struct places *places,
                   struct channels *c, struct ring_channel ring[QUEUES]) {
-  struct layout at = lay_out(entries);
+  struct layout at = lay_out(entries, places->userd != places->entries);
   uint32_t token[QUEUES] = {0};
+  struct ring_channel lies = {0};
   memset(c, 0, sizeof *c);
-  int e = allocate_memory(path, at.bytes, userd_at, c);
+  int e = allocate_memory(path, &at, places, c, &lies);
   if (e == 0)
     e = make_objects(path, l, entries, &at, c, token);
   if (e != 0)
     return channels_undo(path, c, e);
   for (int q = 0; q < QUEUES; q++) {
-    unsigned char *host = c->block.host;
-    ring[q].entries = (uint32_t *)(host + at.entries[q]);
+    unsigned char *block = c->block.host;
+    unsigned char *userd = at.apart ? c->userd.host : block;
+    userd += at.userd[q];
+    ring[q].entries = (uint32_t *)(void *)(block + at.entries[q]);
     ring[q].n = entries[q];
-    unsigned char *userd = host + at.userd[q];
-    if (c->userd.bytes != 0)
-      userd = (unsigned char *)c->userd.host + q * PAGE;
+    ring[q].entries_mapped = lies.entries_mapped;
     ring[q].gp_put = (uint32_t *)(void *)(userd + ABI_USERD_GP_PUT);
+    ring[q].put_mapped = lies.put_mapped;
     ring[q].token = token[q];
   }
   return 0;

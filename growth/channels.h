@@ -10,9 +10,9 @@
  *     channel[COMPUTE] -- engine[COMPUTE]     debugger (GT200_DEBUGGER, under
  *     channel[COPY]    -- engine[COPY]        the device) names this engine
  *
- *   block, Pinned, one page or more each:
+ *   block, where entries lie, one page or more each:
  *     entries[0] | entries[1] | USERD[0] | USERD[1]
- *   userd, Mapped, where GP_PUT may lie there: USERD[0] | USERD[1]
+ *   userd, where USERD was to lie elsewhere: USERD[0] | USERD[1]
  *   notifier[q], Pinned, a page: where the RM writes the channel's error
  *
  * The memory that an RM object names stays taken while the RM keeps the
@@ -22,6 +22,7 @@
  * from any thread while the set lives.
  */
 #include "core/abi/rm.h"
+#include "growth/place.h"
 #include "paths/path.h"
 #include "rings/rings.h"
 
@@ -29,15 +30,15 @@ struct channels {
   uint32_t group, share, channel[QUEUES], engine[QUEUES], debugger;
   bool registered[QUEUES];
   struct rig_nv_memory block, notifier[QUEUES];
-  struct rig_nv_memory userd; /* of both, where it is not in the block */
+  struct rig_nv_memory userd; /* of both, or none: it is in the block */
 };
 
 /* Makes the set, not scheduled, with rings of so many entries, powers of two
- * and at least 2, and describes these: entries, n, gp_put, token. A failed make
- * gives everything back, or its reason says what stays, which is in *channels.
- * The errors of paths/call.h. */
+ * and at least 2, and describes these: entries, n, gp_put, token, and what lies
+ * behind the memory BAR. A failed make gives everything back, or its reason
+ * says what stays, which is in *channels. The errors of paths/call.h. */
 int channels_make(const struct rig_nv_path *, const struct abi_rm_layout *,
-                  const uint32_t entries[QUEUES], int userd_at,
+                  const uint32_t entries[QUEUES], const struct places *,
                   struct channels *, struct ring_channel ring[QUEUES]);
 
 /* Gives back a set that was to be made and failed with e, which it returns;

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "core/api/why.h"
-#include "growth/launches.h"
-#include "growth/segments.h"
 #include "paths/call.h"
 #include "rings/plant.h"
 #include "rings/point.h"
@@ -21,7 +19,7 @@ static int make_channels(const struct growth *g, const uint32_t entries[QUEUES],
                          struct channels *c, struct ring_channel ring[QUEUES]) {
   struct ring_channel made[QUEUES];
   memcpy(made, ring, sizeof made);
-  int e = channels_make(g->path, g->layout, entries, g->userd_at, c, made);
+  int e = channels_make(g->path, g->layout, entries, &g->at, c, made);
   if (e != 0)
     return e;
   e = channels_schedule(g->path, g->layout, c);
@@ -29,6 +27,14 @@ static int make_channels(const struct growth *g, const uint32_t entries[QUEUES],
     return channels_undo(g->path, c, e);
   memcpy(ring, made, sizeof made);
   return 0;
+}
+
+/* What GP_PUT pushes, or does not, of the rings that the generation has. */
+static void lies(const struct growth *g, struct ring_generation *n) {
+  n->put_pushes = g->path->put_mapped && n->channel[0].put_mapped;
+  n->mapped = n->channel[0].entries_mapped;
+  for (int q = 0; q < QUEUES; q++)
+    n->mapped |= n->channel[q].segments_mapped;
 }
 
 int growth_open(struct growth *g, struct rings *r,
@@ -40,18 +46,18 @@ int growth_open(struct growth *g, struct rings *r,
     return e;
   g->rings = r;
   g->newest = first;
-  e = launches_make(g->path, z->launch_bytes, g->launch_at, &first->launches,
-                    &first->ring.launches);
+  e = place_launches(g->path, g->at.launches, z->launch_bytes, &first->launches,
+                     &first->ring.launches);
   for (int q = 0; e == 0 && q < QUEUES; q++)
-    e = segments_make(g->path, z->segment_bytes[q], &first->segments[q],
-                      &first->ring.channel[q]);
+    e = place_segments(g->path, g->at.segments, z->segment_bytes[q],
+                       &first->segments[q], &first->ring.channel[q]);
   if (e == 0) {
-    e = channels_make(g->path, g->layout, z->entries, g->userd_at,
-                      &first->channels, first->ring.channel);
-    first->ring.put_mapped = first->channels.userd.bytes != 0;
+    e = channels_make(g->path, g->layout, z->entries, &g->at, &first->channels,
+                      first->ring.channel);
     if (e != 0) /* it gave back what it could, and said what stays */
       memset(&first->channels, 0, sizeof first->channels);
   }
+  lies(g, &first->ring);
   r->serial = ck_pr_faa_64(&serials, 1) + 1;
   r->newest = &first->ring; /* before any other thread */
   return e;
@@ -215,8 +221,8 @@ static int make_pieces(const struct growth *g, struct growth_sizes *z,
   if (z->launch_bytes != 0) {
     e = z->launch_bytes == UINT64_MAX
             ? no_ring()
-            : launches_make(g->path, z->launch_bytes, g->launch_at,
-                            &r->launches, &n->launches);
+            : place_launches(g->path, g->at.launches, z->launch_bytes,
+                             &r->launches, &n->launches);
     if (e != 0)
       return e;
     n->launches.born = n->id;
@@ -228,8 +234,8 @@ static int make_pieces(const struct growth *g, struct growth_sizes *z,
       continue;
     e = z->segment_bytes[q] == UINT64_MAX
             ? no_ring()
-            : segments_make(g->path, z->segment_bytes[q], &r->segments[q],
-                            &n->channel[q]);
+            : place_segments(g->path, g->at.segments, z->segment_bytes[q],
+                             &r->segments[q], &n->channel[q]);
     if (e != 0)
       return e;
     n->channel[q].segments_born = n->id;
@@ -242,7 +248,6 @@ static int make_pieces(const struct growth *g, struct growth_sizes *z,
   if (e != 0)
     return e;
   n->channels_born = n->id;
-  n->put_mapped = r->channels.userd.bytes != 0;
   z->entries[0] = z->entries[1] = 0;
   ++*made;
   return 0;
@@ -296,6 +301,7 @@ static int build(struct growth *g, const struct ring_need *need,
     return -RIG_NV_HOST_MEMORY;
   int e = make_pieces(g, &z, r, &made);
   *bytes = lacking(&z);
+  lies(g, &r->ring);
   if (made != 0)
     publish(g, r);
   else

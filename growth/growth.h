@@ -52,6 +52,7 @@
 #include "core/abi/rm.h"
 #include "core/lock_order/lock_order.h"
 #include "growth/channels.h"
+#include "growth/place.h"
 #include "paths/path.h"
 #include "rings/rings.h"
 
@@ -96,7 +97,7 @@ struct growth {
   const struct rig_nv_path *path;
   const struct abi_rm_layout *layout;
   struct rig_nv_allocator host;
-  int launch_at, userd_at;
+  struct places at;                    /* places_of */
   struct growth_record first, *newest; /* newest under the lock */
   struct growth_record *failed; /* never published: what a failed growth could
                                  * not give back. Under the lock */

@@ -9,8 +9,8 @@
 
 void ring_flush(const struct rings *r, const struct ring_generation *g,
                 bool launches) {
-  if (r->flush && !g->put_mapped &&
-      (launches || shared_load_32(&r->mapped) != 0))
+  if (r->flush && !g->put_pushes &&
+      (launches || g->mapped || shared_load_32(&r->mapped) != 0))
     io_flush(r->flush);
   flush_read(&r->viewed);
 }

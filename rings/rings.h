@@ -95,6 +95,7 @@ struct ring_channel {
   uint32_t units;        /* a power of two */
   volatile uint32_t *gp_put;
   uint32_t token;
+  bool entries_mapped, segments_mapped, put_mapped; /* behind the memory BAR */
 };
 
 /* The launch ring. Immutable. */
@@ -136,8 +137,10 @@ struct ring_generation {
   uint8_t channels_born; /* the generation that its channels began with */
   struct ring_channel channel[QUEUES];
   struct ring_launches launches;
-  bool put_mapped; /* its GP_PUTs lie behind the memory BAR: a store to one
+  bool put_pushes; /* its GP_PUTs lie behind the memory BAR: a store to one
                     * pushes what the host stored through that BAR before */
+  bool mapped;     /* some of its entries or segments lie there: where nothing
+                    * pushes them, the flush word is read before GP_PUT */
   const struct ring_generation *older; /* or NULL: the first */
 };
 

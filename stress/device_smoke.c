@@ -40,8 +40,13 @@ bool smoke_reach(struct smoke *s, uint64_t v) {
 bool smoke_post(struct smoke *s, const struct rig_part *parts, size_t n,
                 uint64_t *v) {
   struct rig_submission sub = {.parts = parts, .nparts = n};
+  return smoke_post_submission(s, &sub, v);
+}
+
+bool smoke_post_submission(struct smoke *s, const struct rig_submission *sub,
+                           uint64_t *v) {
   uint64_t deadline = device_now() + REACH_S * UINT64_C(1000000000);
-  int r = rig_nv_post_wait(s->device, &sub, deadline, v);
+  int r = rig_nv_post_wait(s->device, sub, deadline, v);
   return r == 0 || smoke_failed("post: %d, %s", r, r < 0 ? rig_nv_why() : "");
 }
 
@@ -70,6 +75,12 @@ bool smoke_device_open(struct smoke *s) {
   o.mode = RIG_NV_POST;
   o.boost = false; /* the machine's clocks are others' too */
   o.allocator = tool_allocator();
+  o.word = o.words = s->words;
+  o.words_bytes = s->words ? 4096 : 0;
+  o.userd_at = s->places[0];
+  o.ring_at = s->places[1];
+  o.segment_at = s->places[2];
+  o.launch_at = s->places[3];
   return rig_nv_make(s->path, &o, &s->device) == 0 ||
          smoke_failed("make: %s", rig_nv_why());
 }
@@ -154,6 +165,8 @@ static bool with_device(struct settings *s) {
     alarm(4 * STAGE_S);
     ok = tell("launches", smoke_launches(k));
   }
+  if (ok && wanted(s, "wraps"))
+    ok = tell("wraps", smoke_wraps(k));
   if (ok && wanted(s, "growth")) {
     alarm(4 * STAGE_S);
     ok = tell("growth", smoke_growth(k));
@@ -179,13 +192,27 @@ static bool opened(struct settings *s) {
   return smoke_path_close(k) && tell("open and stop", ok);
 }
 
+/* Stages that open devices of their own. */
+static const struct {
+  const char *name;
+  bool (*run)(struct smoke *);
+} apart[] = {{"places", smoke_places}, {"carry", smoke_carry}};
+
 static bool all(struct settings *s) {
-  bool ok = true;
-  if (s->only != NULL && strcmp(s->only, "cycles") != 0 &&
-      strcmp(s->only, "kill") != 0)
-    return opened(s);
-  if (s->only == NULL)
+  bool ok = true, own = false;
+  if (s->only != NULL)
+    own = strcmp(s->only, "cycles") == 0 || strcmp(s->only, "kill") == 0;
+  for (size_t i = 0; s->only && i < sizeof apart / sizeof apart[0]; i++)
+    own |= strcmp(s->only, apart[i].name) == 0;
+  if (!own)
     ok = opened(s);
+  if (s->only != NULL && !own)
+    return ok;
+  for (size_t i = 0; ok && i < sizeof apart / sizeof apart[0]; i++)
+    if (wanted(s, apart[i].name)) {
+      alarm(4 * STAGE_S);
+      ok = tell(apart[i].name, apart[i].run(&s->smoke));
+    }
   if (ok && wanted(s, "cycles")) {
     alarm(2 * STAGE_S);
     ok = tell("cycles", smoke_cycles(&s->smoke, s->cycles));
@@ -251,9 +278,8 @@ int main(int argc, char **argv) {
       {"cycles", 'c', "N", 0, "Devices opened and stopped (200)", 0},
       {"quick", 'q', NULL, 0, "A tenth of what is measured", 0},
       {"only", 'o', "STAGE", 0,
-       "second, memory, fork, peers, costs, times, launches, growth, posts, "
-       "cycles, "
-       "kill; none: "
+       "second, memory, fork, peers, costs, times, launches, wraps, growth, "
+       "posts, places, carry, cycles, kill; none: "
        "open and stop alone; fault, fault-host, fault-kernel, "
        "fault-segment: a wrong address",
        0},

@@ -7,6 +7,8 @@
  *
  * Threads: one caller at a time; the device is in post mode.
  */
+#include <string.h>
+
 #include "paths/path.h"
 
 struct smoke {
@@ -14,16 +16,24 @@ struct smoke {
   int gpu;               /* its number, -1 the first */
   unsigned threads;
   uint64_t posts, seed;
-  bool quick; /* fewer of what takes long, for a busy machine */
+  bool quick;    /* fewer of what takes long, for a busy machine */
+  void *words;   /* a page whose first 8 bytes are the word, or NULL */
+  int places[4]; /* of USERD, entries, segments, launches (rig_nv_place) */
   const struct rig_nv_path *path;
   struct rig_nv *device;
 };
 
 /* Says what failed, and returns false. */
 bool smoke_failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Whether work runs on a GPU, which is fast and has memory. */
+static inline bool smoke_real(const struct smoke *s) {
+  return strcmp(s->path_name, "nvidia") == 0;
+}
 /* Whether v is reached within 10 s. */
 bool smoke_reach(struct smoke *, uint64_t v);
 bool smoke_post(struct smoke *, const struct rig_part *, size_t n, uint64_t *v);
+bool smoke_post_submission(struct smoke *, const struct rig_submission *,
+                           uint64_t *v);
 
 /* Opens the path: 0, or the negative of an error, not told. */
 int smoke_open(struct smoke *);
@@ -38,6 +48,7 @@ bool smoke_device_close(struct smoke *);
 bool smoke_memory(struct smoke *);
 /* smoke_posts.c: mixed posts of several threads, checked; times of posts. */
 bool smoke_posts(struct smoke *);
+bool smoke_mixed(struct smoke *, uint64_t posts, bool tell);
 bool smoke_times(struct smoke *);
 /* smoke_process.c: opens over and over; a second open; a fork; a process that
  * is killed as it posts. */
@@ -55,6 +66,12 @@ bool smoke_fault(struct smoke *, enum smoke_fault_of);
 /* smoke_launches.c: kernels of the GPU's architecture: vectors, chains, shared
  * and local memory, the largest grid, code laid over code; their times. */
 bool smoke_launches(struct smoke *);
+/* smoke_places.c: devices with their rings in each place. */
+bool smoke_places(struct smoke *);
+/* smoke_wraps.c: submissions that wrap the entry and the segment rings; devices
+ * whose words begin before a carry of 32 bits and before the end of 64. */
+bool smoke_wraps(struct smoke *);
+bool smoke_carry(struct smoke *);
 /* smoke_growth.c: submissions that the rings do not hold, beside others. */
 bool smoke_growth(struct smoke *);
 /* smoke_costs.c: times of allocations, maps, checks and stores. */

@@ -55,10 +55,6 @@ static bool run(struct smoke *s, const struct rig_nv_function *e,
 
 static bool fails(int e) { return e != 0 && !smoke_failed("%s", rig_nv_why()); }
 
-static bool real(const struct smoke *s) {
-  return strcmp(s->path_name, "model") != 0;
-}
-
 /* Words of the device's memory, for a check. */
 struct words {
   struct rig_nv_region *region;
@@ -99,7 +95,7 @@ static bool is_word(const char *what, size_t i, uint32_t got, uint32_t want) {
 /* c = a +- b, whatever the memory. */
 static bool vectors(struct smoke *s, const struct rig_nv_function *add,
                     bool minus) {
-  size_t n = real(s) ? (1 << 20) + 3 : 4099;
+  size_t n = smoke_real(s) ? (1 << 20) + 3 : 4099;
   struct words w[3];
   bool ok = true;
   for (int i = 0; i < 3; i++)
@@ -124,8 +120,8 @@ static bool vectors(struct smoke *s, const struct rig_nv_function *add,
  * read anywhere shows at the end, and where the memory is the host's, so do
  * writes that the last one's membar did not push. */
 static bool chain(struct smoke *s, struct kernels *k, enum rig_memory kind) {
-  const uint32_t n = real(s) ? 270336 : 1024, threads = 256;
-  const size_t rounds = real(s) ? (kind == RIG_DEVICE ? 400 : 4) : 3;
+  const uint32_t n = smoke_real(s) ? 270336 : 1024, threads = 256;
+  const size_t rounds = smoke_real(s) ? (kind == RIG_DEVICE ? 400 : 4) : 3;
   struct rig_nv_function step;
   struct words w[2];
   struct call links[MOST_LINKS];
@@ -183,7 +179,7 @@ static bool local(struct smoke *s, struct kernels *k) {
   struct rig_nv_function linger, deep;
   struct words w;
   uint64_t v, last, need;
-  const uint64_t rounds = real(s) ? 50000000 : 1;
+  const uint64_t rounds = smoke_real(s) ? 50000000 : 1;
   if (fails(kernels_find(k, "linger", &linger)) ||
       !words_make(s, &w, RIG_DEVICE, 4096))
     return false;
@@ -192,10 +188,10 @@ static bool local(struct smoke *s, struct kernels *k) {
   bool ok = post(s, &linger, &slow, 1, &v) &&
             !fails(kernels_find(k, "deep", &deep)) &&
             post(s, &deep, &stack, 1, &last);
-  if (ok && real(s) && rig_reached(rig_nv_signaled(s->device), v))
+  if (ok && smoke_real(s) && rig_reached(rig_nv_signaled(s->device), v))
     printf("local                   the first launch had ended before\n");
   ok = ok && post(s, &linger, &slow, 1, &v) &&
-       !fails(rig_nv_local(s->device, real(s) ? 4096 : 1100, &need)) &&
+       !fails(rig_nv_local(s->device, smoke_real(s) ? 4096 : 1100, &need)) &&
        post(s, &deep, &stack, 1, &last) && reach(s, last) && words_get(s, &w);
   for (uint32_t t = 0; ok && t < 1024; t++)
     ok = is_word("deep", t, w.host[1024 + t], 128 * t + 128 * 127 / 2);
@@ -240,7 +236,8 @@ static bool laid_over(struct smoke *s) {
   for (int i = 0; ok && i < LAYS; i++) {
     const struct kernels_cubin *c = kernels_cubin(names[i % 2], arch);
     struct rig_nv_image *image;
-    struct kernels k = {.device = s->device, .model = real(s) ? NULL : s->path};
+    struct kernels k = {.device = s->device,
+                        .model = smoke_real(s) ? NULL : s->path};
     struct rig_nv_function add;
     uint64_t n;
     if (fails(rig_nv_image_load(s->device, c->bytes, c->n, &n, &image)))
@@ -249,7 +246,7 @@ static bool laid_over(struct smoke *s) {
     ok = n <= most && !fails(rig_nv_image_lay(image, code, bytes)) &&
          !fails(rig_nv_upload(s->device, code, 0, bytes, n)) &&
          !fails(kernels_find(&k, "add", &add)) &&
-         vectors(s, &add, real(s) && i % 2 == 1);
+         vectors(s, &add, smoke_real(s) && i % 2 == 1);
     ok = !fails(rig_nv_unload(s->device, image)) && ok;
   }
   free(bytes);
@@ -265,8 +262,9 @@ static int by_time(const void *a, const void *b) {
 static bool times(struct smoke *s, struct kernels *k) {
   enum { TRIPS = 2000 };
   static uint64_t ns[TRIPS];
-  const int trips = real(s) ? TRIPS : 50, chains = real(s) ? 200 : 4;
-  const int posts = real(s) ? 20000 : 200;
+  const int trips = smoke_real(s) ? TRIPS : 50,
+            chains = smoke_real(s) ? 200 : 4;
+  const int posts = smoke_real(s) ? 20000 : 200;
   struct rig_nv_function nothing;
   struct call links[MOST_LINKS];
   uint64_t v = 0, begun;
@@ -314,7 +312,7 @@ static bool times(struct smoke *s, struct kernels *k) {
 
 bool smoke_launches(struct smoke *s) {
   struct kernels k;
-  if (fails(kernels_make(s->device, real(s) ? NULL : s->path, &k)))
+  if (fails(kernels_make(s->device, smoke_real(s) ? NULL : s->path, &k)))
     return false;
   bool ok = vectors(s, &k.add, false) && chain(s, &k, RIG_DEVICE) &&
             chain(s, &k, RIG_PINNED) && dynamic(s, &k) && local(s, &k) &&

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -89,6 +91,82 @@ static bool moves(struct bed *b) {
     if (!compare(b, k))
       return false;
   return true;
+}
+
+/* Copies between every two kinds, of the sizes, at odd places. */
+static bool wide(struct smoke *s, struct random *random) {
+  static const uint64_t sizes[] = {(8 << 20) + 3, (1 << 20) + 1, 65537, 1};
+  enum { ROOM = (8 << 20) + 4096 };
+  struct rig_nv_region *r[KINDS];
+  unsigned char *sent = malloc(2 * ROOM), *got = malloc(ROOM);
+  if (sent == NULL || got == NULL)
+    return smoke_failed("no host memory");
+  for (size_t i = 0; i < 2 * ROOM; i++)
+    sent[i] = (unsigned char)(i * 13 ^ i >> 8 ^ i >> 16);
+  for (int k = 0; k < KINDS; k++)
+    if (rig_nv_alloc(s->device, (enum rig_memory)k, 2 * ROOM, &r[k]) != 0 ||
+        rig_nv_upload(s->device, r[k], 0, sent, ROOM) != 0)
+      return smoke_failed("%s: %s", names[k], rig_nv_why());
+  bool ok = true;
+  for (int i = 0; ok && i < KINDS * KINDS * 4; i++) {
+    const int from = i % KINDS, to = i / KINDS % KINDS;
+    const uint64_t n = sizes[i / (KINDS * KINDS)];
+    const uint64_t of = random_below(random, ROOM - n);
+    const uint64_t at = random_below(random, ROOM - n);
+    struct rig_part copy =
+        rig_part_copy(rig_nv_locate(r[to]).address + ROOM + at,
+                      rig_nv_locate(r[from]).address + of, n);
+    uint64_t v;
+    ok = smoke_post(s, &copy, 1, &v) && smoke_reach(s, v) &&
+         (rig_nv_download(s->device, r[to], ROOM + at, got, n) == 0 ||
+          smoke_failed("download: %s", rig_nv_why()));
+    if (ok && memcmp(got, sent + of, n) != 0)
+      ok = smoke_failed("%" PRIu64 " bytes from %s to %s differ", n,
+                        names[from], names[to]);
+  }
+  for (int k = 0; k < KINDS; k++)
+    ok = rig_nv_free(s->device, r[k]) == 0 && ok;
+  free(sent);
+  free(got);
+  return ok;
+}
+
+/* One copy of more than 4 GiB: its ends, and what lies around 2^32. */
+static bool longest(struct smoke *s) {
+  const uint64_t n = (UINT64_C(4) << 30) + 12345,
+                 half = (n + 4095) / 4096 * 4096;
+  const uint64_t looks[] = {0, (UINT64_C(1) << 31) - 3000,
+                            (UINT64_C(1) << 32) - 3000, n - 5000};
+  struct rig_nv_region *r;
+  unsigned char sent[5000], got[5000];
+  uint64_t v;
+  if (!smoke_real(s))
+    return true;
+  if (rig_nv_alloc(s->device, RIG_DEVICE, 2 * half, &r) != 0)
+    return smoke_failed("alloc of 8 GiB: %s", rig_nv_why());
+  const uint64_t at = rig_nv_locate(r).address;
+  struct rig_part fill = rig_part_fill(at, n, 0x3c);
+  struct rig_part copy = rig_part_copy(at + half, at, n);
+  bool ok = smoke_post(s, &fill, 1, &v) && smoke_reach(s, v);
+  for (size_t i = 0; ok && i < sizeof looks / sizeof looks[0]; i++) {
+    for (size_t k = 0; k < sizeof sent; k++)
+      sent[k] = (unsigned char)(k * 7 + i);
+    ok = rig_nv_upload(s->device, r, looks[i], sent, sizeof sent) == 0 ||
+         smoke_failed("upload: %s", rig_nv_why());
+  }
+  ok = ok && smoke_post(s, &copy, 1, &v) && smoke_reach(s, v);
+  for (size_t i = 0; ok && i < sizeof looks / sizeof looks[0]; i++) {
+    for (size_t k = 0; k < sizeof sent; k++)
+      sent[k] = (unsigned char)(k * 7 + i);
+    ok = rig_nv_download(s->device, r, half + looks[i], got, sizeof got) == 0 ||
+         smoke_failed("download: %s", rig_nv_why());
+    if (ok && memcmp(sent, got, sizeof got) != 0)
+      ok = smoke_failed("a copy of %" PRIu64 " bytes differs near %" PRIu64, n,
+                        looks[i]);
+  }
+  if (ok)
+    printf("one copy                %" PRIu64 " bytes\n", n);
+  return rig_nv_free(s->device, r) == 0 && ok;
 }
 
 /* The host's own stores to Pinned and Mapped memory, read by the GPU. */
@@ -211,5 +289,6 @@ static bool end(struct bed *b, bool ok) {
 bool smoke_memory(struct smoke *s) {
   struct bed b = {.smoke = s, .random = {s->seed}};
   return end(&b, begin(&b) && moves(&b) && stores(&b) && large(&b) &&
-                     limits(&b) && callers_memory(&b));
+                     wide(s, &b.random) && longest(s) && limits(&b) &&
+                     callers_memory(&b));
 }

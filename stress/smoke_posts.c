@@ -9,22 +9,26 @@
 
 enum { MOST_EACH = 1024, PATIENCE_S = 20 };
 
-static bool rounds(struct smoke *s, struct post_run *r) {
-  uint64_t each = s->posts / s->threads + 1;
+static bool rounds(struct smoke *s, struct post_run *r, uint64_t posts,
+                   bool tell) {
+  uint64_t each = posts / s->threads + 1;
   for (uint64_t done = 0; done < each;) {
     uint64_t n = each - done < MOST_EACH ? each - done : MOST_EACH;
     if (!post_run_round(r, n) || !post_run_verify(r))
       return smoke_failed("posts: %s", r->what);
     done += n;
   }
-  printf("posts                   %" PRIu64 " of %u threads, all bytes right; "
-         "LATER %" PRIu64 ", GROW %" PRIu64 ", NEVER %" PRIu64 "\n",
-         r->tally.fits, s->threads, r->tally.later, r->tally.grow,
-         r->tally.never);
+  if (tell)
+    printf("posts                   %" PRIu64
+           " of %u threads, all bytes right; "
+           "LATER %" PRIu64 ", GROW %" PRIu64 ", NEVER %" PRIu64 "\n",
+           r->tally.fits, s->threads, r->tally.later, r->tally.grow,
+           r->tally.never);
   return true;
 }
 
-static bool with_arena(struct smoke *s, struct arena *arena) {
+static bool with_arena(struct smoke *s, struct arena *arena, uint64_t posts,
+                       bool tell) {
   struct chain chain;
   if (chain_make(s->device, s->threads, MOST_EACH, &chain) != 0)
     return smoke_failed("chain: %s", rig_nv_why());
@@ -34,13 +38,13 @@ static bool with_arena(struct smoke *s, struct arena *arena) {
                          .seed = s->seed,
                          .patience_s = PATIENCE_S};
   post_run_init(&run);
-  bool ok = rounds(s, &run);
+  bool ok = rounds(s, &run, posts, tell);
   return (chain_end(&chain) == 0 ||
           smoke_failed("free of the chain: %s", rig_nv_why())) &&
          ok;
 }
 
-bool smoke_posts(struct smoke *s) {
+bool smoke_mixed(struct smoke *s, uint64_t posts, bool tell) {
   struct arena_options o = {.slices = s->threads};
   struct arena arena;
   const char *failure;
@@ -51,11 +55,13 @@ bool smoke_posts(struct smoke *s) {
     o.bytes[i] += (uint64_t)(i == ARENA_DATA ? 65536 : 4096) * o.slices;
   if (arena_make(s->device, &o, &arena, &failure) != 0)
     return smoke_failed("arena: %s", failure);
-  bool ok = with_arena(s, &arena);
+  bool ok = with_arena(s, &arena, posts, tell);
   return (arena_end(&arena, &failure) == 0 ||
           smoke_failed("free of the arena: %s", failure)) &&
          ok;
 }
+
+bool smoke_posts(struct smoke *s) { return smoke_mixed(s, s->posts, true); }
 
 enum { TRIPS = 20000, BATCHES = 200, BATCH = 64, QUICK = 10 };
 

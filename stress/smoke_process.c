@@ -122,7 +122,7 @@ bool smoke_fork(struct smoke *s) {
   return true;
 }
 
-enum { VICTIMS = 4, VICTIM_S = 20 };
+enum { VICTIMS = 8, VICTIM_S = 20 };
 
 static void *victim(void *arg) {
   struct smoke *s = arg;

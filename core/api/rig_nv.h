@@ -80,8 +80,10 @@ struct rig_nv_allocator {
  * the two is called first. The other one is then refused, nothing written. */
 enum rig_nv_mode { RIG_NV_LATCH, RIG_NV_TURN, RIG_NV_POST };
 
-/* Where a ring lies. */
-enum rig_nv_place { RIG_NV_AUTO, RIG_NV_HOST };
+/* Where a ring lies: in host memory, or in the GPU's behind the memory BAR.
+ * AUTO is what was measured to be fastest on the path, and the host's where
+ * the BAR lacks room; growth/place.h has both. */
+enum rig_nv_place { RIG_NV_AUTO, RIG_NV_HOST, RIG_NV_BAR };
 
 struct rig_nv_options {
   size_t size; /* sizeof of this structure: rig_nv_options_init */
