@@ -66,6 +66,10 @@ bool smoke_fault(struct smoke *, enum smoke_fault_of);
 /* smoke_launches.c: kernels of the GPU's architecture: vectors, chains, shared
  * and local memory, the largest grid, code laid over code; their times. */
 bool smoke_launches(struct smoke *);
+/* smoke_crowd.c: the same submission `each` times by every thread at once, which
+ * the rings hold together: medians of a thread's ns a post and of all's. */
+bool smoke_crowd(struct smoke *, const struct rig_submission *, unsigned each,
+                 uint64_t *ns_each, uint64_t *ns_all);
 /* smoke_places.c: devices with their rings in each place. */
 bool smoke_places(struct smoke *);
 /* smoke_wraps.c: submissions that wrap the entry and the segment rings; devices

@@ -12,13 +12,14 @@
 #include "stress/kernels.h"
 #include "stress/smoke.h"
 
-enum { TRIPS = 5000, BATCHES = 300, BATCH = 64, QUICK = 50 };
+enum { TRIPS = 5000, BATCHES = 300, BATCH = 64, IN_FLIGHT = 8000, QUICK = 50 };
 
 /* What a post is timed with, and how many of that. */
 struct work {
   struct smoke *smoke;
   struct rig_submission submission;
   size_t trips, batches;
+  unsigned each; /* of a thread's burst */
   uint64_t ns[TRIPS];
 };
 
@@ -67,6 +68,35 @@ static bool cost(struct work *w, uint64_t *median) {
   return true;
 }
 
+/* The three, and the line's part. */
+static bool all_of(struct work *w) {
+  uint64_t ns[5];
+  bool ok = trip(w, &ns[0], &ns[1]) && cost(w, &ns[2]) &&
+            smoke_crowd(w->smoke, &w->submission, w->each, &ns[3], &ns[4]);
+  if (ok)
+    printf(" | %5" PRIu64 " %5" PRIu64 " %4" PRIu64 " %5" PRIu64 " %4" PRIu64,
+           ns[0], ns[1], ns[2], ns[3], ns[4]);
+  fflush(stdout);
+  return ok;
+}
+
+/* Launch rings that hold what all threads post at once. */
+static bool held(struct work *w, const struct rig_part *launch) {
+  enum { MANY = 32768 };
+  struct rig_submission sub = w->submission;
+  struct rig_part *parts = malloc(MANY * sizeof *parts);
+  uint64_t need;
+  if (parts == NULL)
+    return smoke_failed("no host memory");
+  for (int i = 0; i < MANY; i++)
+    parts[i] = *launch;
+  sub.parts = parts;
+  sub.nparts = w->smoke->threads * w->each;
+  int e = rig_nv_grow_for(w->smoke->device, &sub, &need);
+  free(parts);
+  return e == 0 || smoke_failed("grow: %s", rig_nv_why());
+}
+
 static bool timed(struct work *w, struct kernels *k, struct rig_nv_region *r) {
   static const uint64_t params[4];
   static _Alignas(16) struct {
@@ -76,22 +106,17 @@ static bool timed(struct work *w, struct kernels *k, struct rig_nv_region *r) {
   struct rig_nv_function nothing;
   uint64_t at = rig_nv_locate(r).address;
   struct rig_part copy = rig_part_copy(at + 16, at, 16);
-  uint64_t empty[3], copied[3], launched[3];
   if (kernels_find(k, "nothing", &nothing) != 0)
     return smoke_failed("kernels: %s", rig_nv_why());
   struct rig_part launch =
       rig_part_launch(nothing.code, nothing.launch, 0, sizeof params);
-  bool ok = trip(w, &empty[0], &empty[1]) && cost(w, &empty[2]);
+  bool ok = all_of(w);
   w->submission = (struct rig_submission){.parts = &copy, .nparts = 1};
-  ok = ok && trip(w, &copied[0], &copied[1]) && cost(w, &copied[2]);
+  ok = ok && all_of(w);
   w->submission = (struct rig_submission){
       .parts = &launch, .nparts = 1, .args = &call, .args_bytes = sizeof call};
-  ok = ok && trip(w, &launched[0], &launched[1]) && cost(w, &launched[2]);
-  if (ok)
-    printf(" | %5" PRIu64 " %5" PRIu64 " %5" PRIu64 " | %5" PRIu64 " %5" PRIu64
-           " %5" PRIu64 " | %5" PRIu64 " %5" PRIu64 " %5" PRIu64 "\n",
-           empty[0], empty[1], empty[2], copied[0], copied[1], copied[2],
-           launched[0], launched[1], launched[2]);
+  ok = ok && held(w, &launch) && all_of(w);
+  printf("\n");
   return ok;
 }
 
@@ -136,11 +161,15 @@ bool smoke_places(struct smoke *s) {
     free(w);
     return false;
   }
-  *w = (struct work){
-      .smoke = s, .trips = TRIPS / less, .batches = BATCHES / less};
-  printf("ns: round trip's p50 and p99, the host's p50 of a post\n"
-         "USERD entries segments launches | empty             | copy"
-         "              | launch\n");
+  *w = (struct work){.smoke = s,
+                     .trips = TRIPS / less,
+                     .batches = BATCHES / less,
+                     .each = (unsigned)(IN_FLIGHT / s->threads / less)};
+  printf(
+      "ns: round trip's p50 and p99; the host's p50 of a post by one thread, "
+      "of each of %u, of all of these\n"
+      "USERD entries segments launches | %-26s | %-26s | launch\n",
+      s->threads, "empty", "copy");
   for (size_t i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
     memcpy(s->places, rows[i], sizeof s->places);
     printf("%5s %7s %8s %8s", names[rows[i][0]], names[rows[i][1]],
