@@ -78,3 +78,8 @@ int rig_nv_params_set(void *p, size_t len, size_t at, size_t n, uint64_t x) {
 int rig_nv_path_close(const struct rig_nv_path *path) {
   return path->close(path->ctx);
 }
+
+bool rig_nv_is_gpu(uint32_t vendor, uint32_t class24) {
+  const uint32_t nvidia = 0x10de, display = 0x03; /* PCI ID, base class */
+  return vendor == nvidia && class24 >> 16 == display;
+}

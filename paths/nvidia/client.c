@@ -88,7 +88,19 @@ static bool give_root(void *of, struct rig_nv_reply *reply) {
                          "free of the RM client", reply);
 }
 
-/* Before any other call: the rest is written for known releases. */
+/* NULL where the rest is not written for it. */
+static const struct release_layout *layout_of(const char *version) {
+  int release = nvk_release_of(version);
+  return abi_rm_layout(release) != NULL ? nvk_release_layout(release) : NULL;
+}
+
+bool nvidia_supports(const char *version) { return layout_of(version) != NULL; }
+
+void nvidia_releases(char text[NVIDIA_RELEASES]) {
+  nvk_release_list(text, NVIDIA_RELEASES);
+}
+
+/* Before any other call. */
 static bool take_release(void *of, struct rig_nv_reply *reply) {
   struct client *c = of;
   struct nv_build_version v;
@@ -98,13 +110,15 @@ static bool take_release(void *of, struct rig_nv_reply *reply) {
     return false;
   snprintf(c->version, sizeof c->version, "%.63s", v.driver);
   c->release = nvk_release_of(c->version);
-  c->layout = nvk_release_layout(c->release);
-  if (c->layout != NULL && abi_rm_layout(c->release) != NULL)
+  c->layout = layout_of(c->version);
+  if (c->layout != NULL)
     return true;
+  char known[NVIDIA_RELEASES];
+  nvidia_releases(known);
   return rig_nv_reply_set(reply, RIG_NV_DENIED,
-                          "release %s of NVIDIA's kernel driver: 570, 580 and "
-                          "610 are supported",
-                          c->version);
+                          "release %s of NVIDIA's kernel driver: %s are "
+                          "supported",
+                          c->version, known);
 }
 
 static bool take_uvm(void *of, struct rig_nv_reply *reply) {

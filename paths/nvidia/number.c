@@ -30,10 +30,10 @@ static uint64_t address(unsigned domain, unsigned bus, unsigned device,
   return (uint64_t)domain << 16 | bus << 8 | device << 3 | function;
 }
 
-static void write_bus(uint64_t at, char bus[16]) {
-  snprintf(bus, 16, "%04x:%02x:%02x.%x", (unsigned)(at >> 16 & UINT32_MAX),
-           (unsigned)(at >> 8 & 0xff), (unsigned)(at >> 3 & 0x1f),
-           (unsigned)(at & 7));
+static void write_bus(uint64_t at, char bus[NVIDIA_BUS]) {
+  snprintf(bus, NVIDIA_BUS, "%04x:%02x:%02x.%x",
+           (unsigned)(at >> 16 & UINT32_MAX), (unsigned)(at >> 8 & 0xff),
+           (unsigned)(at >> 3 & 0x1f), (unsigned)(at & 7));
 }
 
 static void add(struct list *l, uint64_t at) {
@@ -67,6 +67,15 @@ static int each(void *arg, const char *name) {
                     attribute(l->os, name, "class")))
     add(l, address(domain, bus, device, function));
   return 0;
+}
+
+size_t nvidia_gpus(const struct nvidia_os *os, char (*bus)[NVIDIA_BUS],
+                   size_t most) {
+  struct list l = {.os = os};
+  (void)os->list(os->ctx, FUNCTIONS, each, &l);
+  for (size_t i = 0; i < l.n && i < most; i++)
+    write_bus(l.at[i], bus[i]);
+  return l.n;
 }
 
 static uint64_t of_card(const struct nv_card *k) {

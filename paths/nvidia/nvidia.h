@@ -22,10 +22,25 @@
  * A free that fails keeps the memory, and its addresses, until the GPU's path
  * is closed.
  *
- * Below is what tests see beside the path. Threads: any.
+ * Below is what tests and tools see beside the path. Threads: any.
  */
+#include "paths/nvidia/abi/release.h"
 #include "paths/nvidia/os.h"
 #include "paths/path.h"
+
+enum { NVIDIA_BUS = 16, NVIDIA_RELEASES = RELEASE_LIST };
+
+/* The bus addresses of the system's NVIDIA GPUs in bus order, which is how
+ * every path numbers them, whichever driver holds each: the first `most` of
+ * them. Returns how many there are, 0 also where the system shows no PCI
+ * functions: then the kernel driver's own list of its GPUs numbers them. */
+size_t nvidia_gpus(const struct nvidia_os *, char (*bus)[NVIDIA_BUS],
+                   size_t most);
+
+/* Whether the path knows the release of a version such as "580.159.04", and
+ * the releases that it knows, as "570, 580 and 610". */
+bool nvidia_supports(const char *version);
+void nvidia_releases(char text[NVIDIA_RELEASES]);
 
 /* As rig_nv_path_nvidia, on another system. One system at a time serves all
  * the paths of a process: INVALID for a second one. */

@@ -41,6 +41,7 @@ static void test_facts(void **state) {
     fake_init(&f);
     f.version = releases[i].version;
     f.release = releases[i].release;
+    assert_true(nvidia_supports(f.version));
     assert_int_equal(nvidia_open(&f.os, NULL, &p), 0);
     assert_sound(&f);
     assert_int_equal(p->size, sizeof *p);
@@ -155,6 +156,8 @@ static void test_refusals(void **state) {
     f.version = refusals[i].version;
     f.no_driver = refusals[i].no_driver;
     int r = open_gpu(&f, refusals[i].gpu, &p);
+    assert_int_equal(nvidia_supports(f.version),
+                     strcmp(f.version, "580.1") == 0);
     if (r != -refusals[i].error || p != NULL ||
         strstr(rig_nv_why(), refusals[i].text) == NULL ||
         f.calls > refusals[i].calls || !fake_nothing(&f) || f.broken[0] != '\0')
@@ -328,6 +331,18 @@ static const struct {
      {"0000:41:00.0", "0000:c1:00.0", NULL, NULL}},
 };
 
+/* nvidia_gpus lists what opens, and what another driver holds. */
+static size_t assert_listed(const struct fake *f, const char *const *is) {
+  char bus[FAKE_GPUS][NVIDIA_BUS], none[1][NVIDIA_BUS] = {"none"};
+  size_t n = nvidia_gpus(&f->os, bus, FAKE_GPUS);
+  assert_int_equal(nvidia_gpus(&f->os, none, 0), n);
+  assert_string_equal(none[0], "none");
+  for (size_t k = 0; k < n; k++)
+    if (is[k] != NULL)
+      assert_string_equal(bus[k], is[k]);
+  return n;
+}
+
 static void test_numbers(void **state) {
   (void)state;
   for (size_t i = 0; i < COUNT(numbers); i++) {
@@ -336,6 +351,8 @@ static void test_numbers(void **state) {
     f.no_sysfs = numbers[i].no_sysfs;
     f.ngpus = numbers[i].n;
     memcpy(f.gpus, numbers[i].gpus, sizeof f.gpus);
+    size_t shown = assert_listed(&f, numbers[i].is);
+    assert_int_equal(shown == 0, numbers[i].no_sysfs);
     for (int k = 0; k < FAKE_GPUS; k++) {
       const struct rig_nv_path *p;
       const char *is = numbers[i].is[k];

@@ -99,7 +99,7 @@ struct gpu {
   struct gpu *next;
   struct client *client;
   struct rig_nv_path path;
-  char bus[16]; /* "0000:41:00.0" */
+  char bus[NVIDIA_BUS]; /* "0000:41:00.0" */
   struct nv_card card;
   int file; /* /dev/nvidiaN */
   struct uvm_uuid uuid;

@@ -13,7 +13,10 @@ RIG_PUBLIC const char *argp_program_version = "rig-nv 0.1";
 static const struct command {
   const char *name;
   int (*run)(int argc, char **argv);
-} commands[] = {{"run", tool_run}, {"info", tool_info}, {"locks", tool_locks}};
+} commands[] = {{"run", tool_run},
+                {"info", tool_info},
+                {"doctor", tool_doctor},
+                {"locks", tool_locks}};
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -62,12 +65,14 @@ int main(int argc, char **argv) {
       "Drives an NVIDIA GPU from user mode, with no CUDA.\v"
       "Commands:\n"
       "  run [FILE]  random submissions, every byte of them verified\n"
-      "  info        what the device states of itself\n"
+      "  info        the machine's GPUs; what a device states of itself\n"
+      "  doctor      why a GPU cannot be opened\n"
       "  locks       the order in which a run takes its locks\n"
       "\n"
       "'rig-nv COMMAND --help' has a command's options. Exit status: 0; 1 "
-      "where run does not verify or a lock is out of order; 2 for wrong usage "
-      "and for any error.",
+      "where run does not verify, no GPU opens or a lock is out of order; 2 "
+      "for "
+      "wrong usage and for any error.",
       NULL,
       NULL,
       NULL};

@@ -8,7 +8,8 @@ enum { LABEL = 24 }; /* columns */
 
 static void row(struct output *o, const char *key, const char *label) {
   if (o->json)
-    printf("%s\n  \"%s\": ", o->rows ? "," : "", key);
+    printf("%s\n%s  \"%s\": ", o->rows ? "," : "", o->in_item ? "    " : "",
+           key);
   else
     printf("%-*s", LABEL, label);
   o->rows++;
@@ -87,6 +88,38 @@ void output_bool(struct output *o, const char *key, const char *label,
   row(o, key, label);
   fputs(o->json ? (value ? "true" : "false") : (value ? "yes" : "no"), stdout);
   end_row(o);
+}
+
+void output_list_begin(struct output *o, const char *key) {
+  if (!o->json)
+    return;
+  row(o, key, NULL);
+  putchar('[');
+}
+
+static void end_item(struct output *o) {
+  if (o->json && o->in_item)
+    fputs("\n    }", stdout);
+  o->in_item = false;
+}
+
+void output_item(struct output *o) {
+  end_item(o);
+  if (o->json)
+    fputs(o->items ? ",\n    {" : "\n    {", stdout);
+  else
+    putchar('\n');
+  o->items++;
+  o->in_item = true;
+  o->rows = 0;
+}
+
+void output_list_end(struct output *o) {
+  end_item(o);
+  if (o->json)
+    fputs(o->items ? "\n  ]" : "]", stdout);
+  o->items = 0;
+  o->rows = 1;
 }
 
 int output_end(struct output *o) {

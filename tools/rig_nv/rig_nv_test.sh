@@ -110,6 +110,47 @@ is 0 info --model --json
 has_keys device arch queue_0 queue_1 budget most_waits copy_class
 out '^  "arch": "sm_90",$'
 
+# info of a machine, which --root makes up: its GPUs, whoever holds them, and
+# what this build supports
+machine=$tmp/machine
+mkdir -p "$machine/sys/bus/pci/devices"
+is 0 info --root "$machine"
+out '^NVIDIA.s kernel driver +none$'
+out '^supported releases +570, 580 and 610$'
+out '^GPUs +0$'
+is 0 info --root "$machine" --json
+out '^  "gpus": \[\]$'
+for slot in 41 02; do
+  function=$machine/sys/bus/pci/devices/0000:$slot:00.0
+  mkdir -p "$function"
+  echo 0x10de >"$function/vendor"
+  echo 0x030200 >"$function/class"
+  echo "0x23$slot" >"$function/device"
+done
+ln -s ../../../drivers/vfio-pci "$function/driver"
+is 0 info --root "$machine"
+out '^GPUs +2$'
+out '^PCI address +0000:02:00.0$'
+out '^held by +vfio-pci$'
+out '^held by +none$'
+out '^opens +no$'
+out '^reason +no NVIDIA kernel driver'
+is 0 info --root "$machine" --json
+[ "$(tr -d '\n ' <"$tmp/out" | sed 's/"reason":"[^"]*"/R/g')" = \
+  '{"driver":null,"releases":"570,580and610","count":2,"gpus":['\
+'{"gpu":0,"bus":"0000:02:00.0","pci_device":"0x2302","held_by":"vfio-pci",'\
+'"opens":false,R},{"gpu":1,"bus":"0000:41:00.0","pci_device":"0x2341",'\
+'"held_by":null,"opens":false,R}]}' ] || fail "no list of two GPUs"
+
+# doctor: what fails, and what to do
+is 1 doctor --root "$machine"
+out '^FAIL  /dev/nvidiactl is not there  -> '
+out '^FAIL  GPU 0 is 0000:02:00.0, device 0x2302, held by vfio-pci  -> '
+out '^FAIL  opening: no NVIDIA kernel driver: /dev/nvidiactl: '
+err_none
+is 1 doctor --root "$machine" --gpu 7
+out '^FAIL  GPU 7: the machine has 2  -> '
+
 # locks: the model's is taken, and no lock out of order
 is 0 locks --submissions 500 --threads 3
 out '^path +400$'
@@ -124,6 +165,8 @@ is 0 --help
 out 'run \[FILE\]'
 is 0 --version
 out '^rig-nv [0-9]'
+is 0 --help
+out '^  doctor '
 is 0 run --help
 out '--submissions'
 grep -q drop-copy "$tmp/out" && fail "run --help shows --drop-copy"
@@ -148,6 +191,8 @@ $tmp/absent: No such file|run $tmp/absent
 $tmp: Is a directory|run $tmp
 Too many arguments|info extra
 Too many arguments|locks extra
+Too many arguments|doctor extra
+'x' is no number|doctor --gpu x
 'x' is no number|locks --threads x
 TABLE
 if [ "$(id -u)" -ne 0 ]; then
@@ -158,6 +203,9 @@ fi
 if [ -e /dev/full ]; then
   "$rig" info --model >/dev/full 2>"$tmp/err"
   [ $? -eq 2 ] || fail "info to a full device"
+  err 'stdout: No space left'
+  "$rig" doctor --root "$machine" >/dev/full 2>"$tmp/err"
+  [ $? -eq 2 ] || fail "doctor to a full device"
   err 'stdout: No space left'
 fi
 

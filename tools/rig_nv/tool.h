@@ -17,6 +17,7 @@ enum tool_status {
 
 int tool_run(int argc, char **argv);
 int tool_info(int argc, char **argv);
+int tool_doctor(int argc, char **argv);
 int tool_locks(int argc, char **argv);
 
 /* A number from 0 to most, in C's notation; else argp_error names the

@@ -531,6 +531,28 @@ static void test_versions(void **state) {
   }
 }
 
+/* What is told to be known is, by both halves of the layouts. */
+static void test_list(void **state) {
+  static const struct {
+    size_t n;
+    const char *text;
+  } rows[] = {{RELEASE_LIST, "570, 580 and 610"},
+              {17, "570, 580 and 610"},
+              {16, "570, 580 and 61"},
+              {6, "570, "},
+              {1, ""}};
+  (void)state;
+  for (size_t i = 0; i < COUNT(rows); i++) {
+    char text[RELEASE_LIST];
+    memset(text, '!', sizeof text);
+    nvk_release_list(text, rows[i].n);
+    assert_string_equal(text, rows[i].text);
+  }
+  for (int n = 0; n < 1000; n++)
+    if ((nvk_release_layout(n) != NULL) != (abi_rm_layout(n) != NULL))
+      fail_msg("%d: one half alone", n);
+}
+
 static int read_tables(void **state) {
   (void)state;
   rows_read(&structs, "rm_structs.tsv");
@@ -542,7 +564,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_fields),   cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_layouts),  cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_versions),
+      cmocka_unit_test(test_versions), cmocka_unit_test(test_list),
   };
   return cmocka_run_group_tests(tests, read_tables, NULL);
 }

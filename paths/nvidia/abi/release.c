@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 #include "paths/nvidia/abi/release.h"
 
-#include <stddef.h>
+#include <stdio.h>
 
 #define UVM_FREE_LONG                                                          \
   {.bytes = 24, .base = {0, 8}, .length = {8, 8}, .status = {16, 4}}
@@ -21,11 +21,22 @@ static const struct release_layout layouts[] = {
     {610, 56, 1028, UVM_FREE_SHORT, UNREGISTER_SHORT},
 };
 
+enum { RELEASES = sizeof layouts / sizeof layouts[0] };
+
 const struct release_layout *nvk_release_layout(int release) {
-  for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
+  for (size_t i = 0; i < RELEASES; i++)
     if (layouts[i].release == release)
       return &layouts[i];
   return NULL;
+}
+
+void nvk_release_list(char *text, size_t n) {
+  for (size_t i = 0, at = 0; i < RELEASES && at < n; i++)
+    at += (size_t)snprintf(text + at, n - at, "%s%d",
+                           i == 0             ? ""
+                           : i + 1 < RELEASES ? ", "
+                                              : " and ",
+                           layouts[i].release);
 }
 
 int nvk_release_of(const char *version) {

@@ -7,11 +7,12 @@
  * its own size, so a buffer for it is as large as the largest. Constant: any
  * thread.
  */
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/abi/rm.h" /* struct abi_rm_field */
 
-enum { RELEASE_FB_INFO_MOST = 1028, RELEASE_UVM_MOST = 32 };
+enum { RELEASE_FB_INFO_MOST = 1028, RELEASE_UVM_MOST = 32, RELEASE_LIST = 64 };
 
 struct release_layout {
   int release;
@@ -27,8 +28,12 @@ struct release_layout {
   } uvm_unregister_channel;
 };
 
-/* NULL where the release's layouts are not known: 570, 580 and 610 are. */
+/* NULL where the release's layouts are not known. */
 const struct release_layout *nvk_release_layout(int release);
+
+/* The releases whose layouts are known, as "570, 580 and 610", in n bytes,
+ * RELEASE_LIST at most. */
+void nvk_release_list(char *text, size_t n);
 
 /* The release of a version such as "580.159.04": 580. -1 if it is none. */
 int nvk_release_of(const char *version);
