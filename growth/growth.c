@@ -125,12 +125,19 @@ static int give(struct growth *g, struct growth_record *r, int piece,
   return e != 0 ? e : fault;
 }
 
-/* How many pieces are replaced and reached; their sets are about to end. */
-static unsigned count_reached(struct growth *g, uint8_t upto) {
+/* Whether the piece is replaced, and its work reached. */
+static bool done(const struct growth_record *r, int piece, uint8_t upto) {
+  if (PLANTED(RING_PLANT_LAUNCHES_EARLY) && piece == GROWTH_LAUNCHES)
+    return r->replaced[piece] != 0;
+  return r->replaced[piece] != 0 && r->replaced[piece] <= upto;
+}
+
+/* How many pieces are done with; their sets are about to end. */
+static unsigned count_done(struct growth *g, uint8_t upto) {
   unsigned n = 0;
   for (struct growth_record *r = g->newest; r; r = older(r))
     for (int p = 0; p < GROWTH_PIECES; p++)
-      if (r->replaced[p] != 0 && r->replaced[p] <= upto) {
+      if (done(r, p, upto)) {
         if (p == GROWTH_CHANNELS)
           ck_pr_store_32(&r->ended, 1); /* partner: growth_errors */
         n++;
@@ -144,7 +151,7 @@ static int give_back(struct growth *g) {
   if (shared_load_32(&g->waiting) == 0)
     return 0;
   uint8_t upto = reached(g);
-  if (count_reached(g, upto) == 0)
+  if (count_done(g, upto) == 0)
     return 0;
   /* After the timeline came so far, not beside it: the threads that reserved
    * on these rings, or looked at them, before that. */
@@ -152,7 +159,7 @@ static int give_back(struct growth *g) {
     ring_rcu_synchronize();
   for (struct growth_record *r = g->newest; r; r = older(r))
     for (int p = 0; p < GROWTH_PIECES; p++)
-      if (r->replaced[p] != 0 && r->replaced[p] <= upto)
+      if (done(r, p, upto))
         fault = give(g, r, p, fault);
   return fault;
 }

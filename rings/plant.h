@@ -44,6 +44,10 @@
  *                   seen that a channel set lives, and reads its notifier.
  *   NO_TIMELINE     they go back after a grace period alone. The channels have
  *                   yet to fetch what was encoded into them.
+ *   LAUNCHES_EARLY  so do launch rings alone. Launches have yet to read their
+ *                   descriptors and constants there.
+ *   LAUNCHES_OVER   all of the launch ring counts as free. A value's launches
+ *                   are written over those in flight.
  *   SEAT_STORE      the seat is freed by a release store. The store waits in
  *                   its core while the second look passes it: the holder sees
  *                   no value, the arrival whose value that is sees HELD.

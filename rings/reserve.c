@@ -145,8 +145,10 @@ static int place(const struct rings *r, const struct ring_need *need,
       return answer;
   }
   if (need->launch != 0) {
-    int answer = take_piece(g->launches.units, p->from.freed_launch,
-                            (uint32_t)need->launch, &p->to.launch, &p->launch);
+    uint32_t freed = PLANTED(RING_PLANT_LAUNCHES_OVER) ? p->from.launch
+                                                       : p->from.freed_launch;
+    int answer = take_piece(g->launches.units, freed, (uint32_t)need->launch,
+                            &p->to.launch, &p->launch);
     if (answer != RIG_FITS)
       return answer;
   }

@@ -1,41 +1,39 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * growth_stress: threads that submit to one device of the model while its rings
- * grow, each kind of them and from several threads at once, on a path that
- * lacks memory at random. Every byte, the order of values, that what was
- * replaced is given back once and that nothing of it is used afterwards: freed
- * memory is the process's no more, and a fault for the GPU. Exit status 0: all
+ * grow, each kind of them and from several threads at once, and local memory
+ * too, on a path that lacks memory at random. Every byte, what every launch
+ * adds, the order of values, that what was replaced is given back once and that
+ * nothing of it is used afterwards: freed memory is the process's no more, and
+ * a fault for the GPU. Exit status 0: all
  * was as it must be; 1: it was not, or the device failed; 2: wrong options.
  */
-#include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/device.h"
 #include "paths/model/model.h"
+#include "stress/kernels.h"
+#include "stress/options.h"
 #include "stress/post_run.h"
-#include "stress/random.h"
 #include "tools/allocator.h"
 
 enum {
   EACH = 24, /* submissions of a thread in a round */
   ROUNDS = 2,
-  ENTRIES = 4096,  /* of a bulk */
-  ROWS = 1024,     /* of another */
-  LAUNCHES = 8192, /* units */
   LONG = 1000000
 };
 
 struct settings {
-  uint64_t devices, seed;
-  unsigned threads, mode, patience_s, one_in;
-  bool mode_given;
+  struct posting posting;
+  uint64_t devices;
+  unsigned one_in;
 };
 
-static const char *const modes[] = {"post", "turn"};
-enum { MODES = sizeof modes / sizeof *modes, TURN = 1 };
+/* Growths, of one ring or several. */
+struct growths {
+  uint64_t all, entries, segments, launches;
+};
 
 struct test {
   const struct settings *settings;
@@ -45,22 +43,22 @@ struct test {
   const struct rig_nv_path *model;
   struct rig_nv_path path; /* the model's, which lacks at random */
   struct rig_nv *device;
-  struct rig_nv_region *scratch;
-  struct post_bulk bulk;
+  struct kernels kernels;
+  struct bulk bulk;
   struct arena arena;
   struct chain chain;
   struct post_run run;
-  uint64_t generations;
+  struct growths growths;
+  uint64_t launches; /* of the sums */
 };
 
 static int failed(const struct test *t, const char *what, const char *cause) {
-  const struct settings *s = t->settings;
   fprintf(stderr,
           "growth_stress: %s: %s\n"
           "  %s personality\n"
           "  again: --seed=%" PRIu64 " --mode=%u --threads=%u --devices=1\n",
           what, cause, t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel",
-          t->seed, t->mode, s->threads);
+          t->seed, t->mode, t->settings->posting.threads);
   return 1;
 }
 
@@ -110,41 +108,48 @@ static void lack(const struct test *t, bool on) {
 
 /* ---- a device ---- */
 
-/* With no value in flight, and one on the newest rings: what lives is what the
- * newest generation and the open have. */
-static int check_kept(struct test *t) {
-  struct rig_nv *d = t->device;
-  struct model_counts c;
+/* What lives of the device in the path, with no value in flight and one on the
+ * newest rings. */
+static size_t kept(const struct test *t) {
+  const struct rig_nv *d = t->device;
   const struct ring_generation *g = d->rings.newest;
-  uint64_t bytes, v;
-  const struct rig_submission none = {0};
-  struct ring_need need = {.last = 0};
-  for (unsigned i = 0; i < 2; i++) {
-    const char *failure;
-    v = rings_last(&d->rings) + 1;
-    bool ok = t->mode == TURN
-                  ? rig_nv_room(d, &none) == RIG_FITS &&
-                        rig_nv_submit(d, v, &none, &failure) == RIG_COMMITTED
-                  : rig_nv_post(d, &none, &v) == 0;
-    if (!ok || rig_nv_wait(d, v, UINT64_MAX))
-      return failed(t, "a last value", rig_nv_why());
-    if (growth_grow(&d->growth, &need, &bytes)) /* gives back */
-      return failed(t, "giving back", rig_nv_why());
-  }
-  if (shared_load_32(&d->growth.waiting) != 0)
-    return failed(t, "giving back", "some waits on");
-  model_counts(t->model, &c);
-  size_t sets = 1;
+  size_t sets = 1, rings = 3 + (g->launches.born != 0);
   for (const struct ring_generation *k = g; k->older; k = k->older)
     sets += t->personality == RIG_NV_LIKE_PCI && k->channels_born == k->id;
-  size_t rings = 3 + (g->launches.born != 0);
   for (int q = 0; q < QUEUES; q++)
     rings += g->channel[q].segments_born != 0;
-  /* arena, scratch, chain; joins, word and staging; of a set, the block and
-   * notifiers. Where nothing is freed, failed growths leave more. */
-  size_t want = ARENA_REGIONS + 2 + 3 + 3 * sets + rings;
-  bool exact = t->personality == RIG_NV_LIKE_KERNEL;
-  if (exact ? c.memories != want : c.memories < want) {
+  /* The arena's; the chain's, the bulk's, the sums' and the code; joins, word,
+   * staging and local memory; of a set, the block and notifiers. */
+  return ARENA_REGIONS + 4 + 4 + 3 * sets + rings;
+}
+
+/* A value, reached, and what is done with by then given back. */
+static bool step(const struct test *t) {
+  struct rig_nv *d = t->device;
+  struct rig_nv_region *r;
+  const struct rig_submission none = {0};
+  const char *failure;
+  uint64_t v = rings_last(&d->rings) + 1;
+  bool ok = t->mode == POSTING_TURN
+                ? rig_nv_room(d, &none) == RIG_FITS &&
+                      rig_nv_submit(d, v, &none, &failure) == RIG_COMMITTED
+                : rig_nv_post(d, &none, &v) == 0;
+  return ok && rig_nv_wait(d, v, UINT64_MAX) == 0 &&
+         rig_nv_alloc(d, RIG_PINNED, 4, &r) == 0 && rig_nv_free(d, r) == 0;
+}
+
+/* All that was replaced went back. Where nothing is freed, failed growths
+ * leave more. */
+static int check_kept(struct test *t) {
+  struct model_counts c;
+  if (!step(t) || !step(t))
+    return failed(t, "a last value", rig_nv_why());
+  if (shared_load_32(&t->device->growth.waiting) != 0)
+    return failed(t, "giving back", "some waits on");
+  model_counts(t->model, &c);
+  size_t want = kept(t);
+  if (t->personality == RIG_NV_LIKE_KERNEL ? c.memories != want
+                                           : c.memories < want) {
     char what[128];
     snprintf(what, sizeof what, "%zu memories live, not %zu", c.memories, want);
     return failed(t, "giving back", what);
@@ -152,14 +157,25 @@ static int check_kept(struct test *t) {
   return 0;
 }
 
+static void count_growths(struct test *t) {
+  const struct ring_generation *g = t->device->rings.newest;
+  for (; g->older; g = g->older) {
+    t->growths.all++;
+    t->growths.entries += g->channels_born == g->id;
+    t->growths.launches += g->launches.born == g->id;
+    for (int q = 0; q < QUEUES; q++)
+      t->growths.segments += g->channel[q].segments_born == g->id;
+  }
+}
+
 static int with_chain(struct test *t) {
-  const struct settings *s = t->settings;
+  const struct posting *s = &t->settings->posting;
   if (chain_make(t->device, s->threads, EACH, &t->chain))
     return failed(t, "making the chain", rig_nv_why());
   t->run = (struct post_run){.device = t->device,
                              .arena = &t->arena,
                              .chain = &t->chain,
-                             .turn_mode = t->mode == TURN,
+                             .turn_mode = t->mode == POSTING_TURN,
                              .bulk = &t->bulk,
                              .seed = t->seed,
                              .patience_s = s->patience_s};
@@ -171,18 +187,20 @@ static int with_chain(struct test *t) {
     if (!ok || !post_run_verify(&t->run))
       return failed(t, "a round", t->run.what);
   }
-  t->generations = t->device->rings.newest->id;
+  count_growths(t);
   return check_kept(t);
 }
 
 static int with_arena(struct test *t) {
-  struct arena_options o = {.slices = t->settings->threads};
+  struct arena_options o = {.slices = t->settings->posting.threads};
   replay_options_init(&o.replay);
   o.replay.seed = t->seed;
   o.replay.most_parts = 4;
   o.replay.most_ops = 4;
   o.replay.most_waits = 3;
   o.replay.most_bytes = 1024;
+  o.replay.kernel =
+      (struct replay_kernel){t->kernels.mix.code, t->kernels.mix.launch, 4096};
   arena_least(&o, o.bytes);
   for (unsigned i = 0; i < ARENA_REGIONS; i++)
     o.bytes[i] += (uint64_t)(i == ARENA_DATA ? 65536 : 4096) * o.slices;
@@ -192,26 +210,12 @@ static int with_arena(struct test *t) {
   return with_chain(t);
 }
 
-/* The scratch region: what a bulk writes, and the segment that its entries
- * name. */
-static int make_bulk(struct test *t) {
-  enum { SEGMENT = 64 };
-  static uint32_t entries[2 * ENTRIES];
-  if (rig_nv_alloc(t->device, RIG_PINNED, 4096, &t->scratch))
-    return failed(t, "the scratch region", rig_nv_why());
-  struct rig_location l = rig_nv_locate(t->scratch);
-  uint32_t *segment = (uint32_t *)(void *)((char *)l.host + SEGMENT);
-  uint64_t e;
-  int n = rig_nv_release_word(segment, l.address, 7);
-  if (n < 0 || rig_nv_gpfifo_entry(l.address + SEGMENT, (uint64_t)n, &e) != 0)
-    return failed(t, "an encoder", rig_nv_why());
-  for (int i = 0; i < ENTRIES; i++)
-    memcpy(&entries[2 * i], &e, sizeof e);
-  t->bulk = (struct post_bulk){.entries = entries,
-                               .most_entries = ENTRIES,
-                               .most_rows = ROWS,
-                               .most_launches = LAUNCHES,
-                               .at = l.address};
+static int with_kernels(struct test *t) {
+  if (kernels_make(t->device, t->model, &t->kernels))
+    return failed(t, "loading kernels", rig_nv_why());
+  if (bulk_make(t->device, &t->kernels.add, t->settings->posting.threads, EACH,
+                &t->bulk))
+    return failed(t, "what is large", rig_nv_why());
   return with_arena(t);
 }
 
@@ -228,20 +232,23 @@ static int with_device(struct test *t) {
   struct rig_nv_options o;
   rig_nv_options_init(&o);
   o.word = &word;
-  o.mode = t->mode == TURN ? RIG_NV_TURN : RIG_NV_POST;
+  o.mode = t->mode == POSTING_TURN ? RIG_NV_TURN : RIG_NV_POST;
   o.allocator = tool_allocator();
   if (device_make_sized(&t->path, &o, &sizes, &t->device))
     return failed(t, "making the device", rig_nv_why());
-  int is = make_bulk(t);
+  int is = with_kernels(t);
   const char *failure;
   if (is != 0)
     return is; /* work that is stuck keeps its memory */
   if (rig_nv_stop(t->device, NULL))
     is = failed(t, "stop", rig_nv_why());
-  if (chain_end(&t->chain) || rig_nv_free(t->device, t->scratch))
+  t->launches = t->bulk.sums.launches;
+  if (chain_end(&t->chain) || bulk_end(&t->bulk))
     is = failed(t, "free", rig_nv_why());
   if (arena_end(&t->arena, &failure))
     is = failed(t, "free", failure);
+  if (kernels_end(&t->kernels))
+    is = failed(t, "unloading kernels", rig_nv_why());
   if (rig_nv_release(t->device))
     is = failed(t, "release", rig_nv_why());
   return is;
@@ -279,66 +286,60 @@ static void add(struct post_tally *sum, const struct post_tally *t) {
     sum->ages[i] += t->ages[i];
 }
 
+static void print(const struct settings *s, unsigned mode,
+                  const struct post_tally *t, const struct growths *g,
+                  uint64_t launches) {
+  printf("%s: %" PRIu64 " devices, %" PRIu64 " generations (entries %" PRIu64
+         ", segments %" PRIu64 ", launches %" PRIu64 "), %" PRIu64
+         " launches; FITS %" PRIu64 " LATER %" PRIu64 " GROW %" PRIu64
+         ", grown %" PRIu64 " short %" PRIu64 "; ages",
+         posting_modes[mode], s->devices, g->all, g->entries, g->segments,
+         g->launches, launches, t->fits, t->later, t->grow, t->grown,
+         t->shorts);
+  for (int i = 0; i < POST_MOST_AGE; i++)
+    printf(" %" PRIu64, t->ages[i]);
+  printf("\n");
+  fflush(stdout);
+}
+
 static int in_mode(const struct settings *s, unsigned mode) {
   struct post_tally sum = {0};
-  uint64_t generations = 0;
+  struct growths growths = {0};
+  uint64_t launches = 0;
   for (uint64_t i = 0; i < s->devices; i++) {
+    uint64_t seed = s->posting.seed + i;
     struct test t = {.settings = s,
-                     .seed = s->seed + i,
-                     .personality = (s->seed + i) % 3 ? RIG_NV_LIKE_KERNEL
-                                                      : RIG_NV_LIKE_PCI,
+                     .seed = seed,
+                     .personality =
+                         seed % 3 ? RIG_NV_LIKE_KERNEL : RIG_NV_LIKE_PCI,
                      .mode = mode};
     if (with_path(&t))
       return 1;
     add(&sum, &t.run.tally);
-    generations += t.generations;
+    growths.all += t.growths.all;
+    growths.entries += t.growths.entries;
+    growths.segments += t.growths.segments;
+    growths.launches += t.growths.launches;
+    launches += t.launches;
   }
-  printf("%s: %" PRIu64 " devices, %" PRIu64 " generations; FITS %" PRIu64
-         " LATER %" PRIu64 " GROW %" PRIu64 ", grown %" PRIu64 " short %" PRIu64
-         "; ages",
-         modes[mode], s->devices, generations, sum.fits, sum.later, sum.grow,
-         sum.grown, sum.shorts);
-  for (int i = 0; i < POST_MOST_AGE; i++)
-    printf(" %" PRIu64, sum.ages[i]);
-  printf("\n");
-  fflush(stdout);
+  print(s, mode, &sum, &growths, launches);
   return 0;
-}
-
-static uint64_t number(const char *text, uint64_t least, uint64_t most,
-                       struct argp_state *state) {
-  char *end;
-  uint64_t n = strtoull(text, &end, 0);
-  if (end == text || *end || n < least || n > most)
-    argp_error(state, "'%s' is no number from %" PRIu64 " to %" PRIu64, text,
-               least, most);
-  return n;
 }
 
 static error_t option(int key, char *text, struct argp_state *state) {
   struct settings *s = state->input;
   switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &s->posting;
+    return 0;
   case 'n':
-    s->devices = number(text, 1, UINT32_MAX, state);
+    s->devices = option_number(text, 1, UINT32_MAX, state);
     return 0;
   case 'l':
     s->devices = LONG;
     return 0;
-  case 's':
-    s->seed = number(text, 0, UINT64_MAX, state);
-    return 0;
-  case 'm':
-    s->mode = (unsigned)number(text, 0, MODES - 1, state);
-    s->mode_given = true;
-    return 0;
-  case 't':
-    s->threads = (unsigned)number(text, 1, CHAIN_MOST_THREADS, state);
-    return 0;
-  case 'p':
-    s->patience_s = (unsigned)number(text, 1, 3600, state);
-    return 0;
   case 'k':
-    s->one_in = (unsigned)number(text, 0, UINT32_MAX, state);
+    s->one_in = (unsigned)option_number(text, 0, UINT32_MAX, state);
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -349,24 +350,21 @@ int main(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"devices", 'n', "N", 0, "In each mode, one after the other (16)", 0},
       {"long", 'l', NULL, 0, "1000000 devices in each mode", 0},
-      {"seed", 's', "SEED", 0, "Of submissions and model (1)", 0},
-      {"mode", 'm', "N", 0, "0: post mode alone; 1: turn mode alone", 0},
-      {"threads", 't', "T", 0, "That submit (8)", 0},
-      {"patience", 'p', "SECONDS", 0, "Of each wait for a value (60)", 0},
       {"lack", 'k', "N", 0, "One call of the path in N lacks (12), 0 none", 0},
       {0}};
   static const struct argp argp = {
-      options, option,
-      NULL,    "Threads that submit to the model while its rings grow.",
-      NULL,    NULL,
-      NULL};
-  struct settings s = {
-      .devices = 16, .seed = 1, .threads = 8, .patience_s = 60, .one_in = 12};
+      .options = options,
+      .parser = option,
+      .doc = "Threads that submit to the model while its rings grow.",
+      .children = posting_options};
+  struct settings s = {.posting = {.seed = 1, .threads = 8, .patience_s = 60},
+                       .devices = 16,
+                       .one_in = 12};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &s))
     return 2;
-  for (unsigned mode = 0; mode < MODES; mode++)
-    if ((!s.mode_given || s.mode == mode) && in_mode(&s, mode))
+  for (unsigned mode = 0; mode < POSTING_MODES; mode++)
+    if (posting_in(&s.posting, mode) && in_mode(&s, mode))
       return 1;
   return 0;
 }

@@ -12,7 +12,11 @@
 #include "rings/rcu.h"
 #include "stress/random.h"
 
-enum { MOST_PARTS = 66, MOST_WAITS = 65, SECOND = 1000000000 };
+enum {
+  MOST_PARTS = 65 + BULK_MOST_PARTS, /* a replay's, a link, a bulk's */
+  MOST_WAITS = 65,
+  SECOND = 1000000000
+};
 
 /* A thread of a round, and the submission that it makes. */
 struct poster {
@@ -77,35 +81,19 @@ static bool random_submission(struct poster *p,
   }
 }
 
-/* A power of two up to `most`, and a bit. */
-static uint64_t size(struct poster *p, uint64_t most) {
-  uint64_t n = UINT64_C(1) << random_below(&p->random, 64);
-  while (n > most)
-    n = UINT64_C(1) << random_below(&p->random, 64);
-  return n - random_below(&p->random, n);
+static void add_link(struct poster *p) {
+  int queue = random_one_in(&p->random, 3) ? RIG_COMPUTE0 : RIG_COPY0;
+  chain_link(p->run->chain, p->index, queue, &p->parts[p->s.nparts++]);
 }
 
-/* Something that makes the submission large. */
-static void add_bulk(struct poster *p) {
-  const struct post_bulk *b = p->run->bulk;
-  struct rig_part *part = &p->parts[p->s.nparts++];
-  if (random_one_in(&p->random, 2)) {
-    *part = rig_part_words((int)random_below(&p->random, QUEUES), b->entries,
-                           2 * size(p, b->most_entries));
-    return;
-  }
-  *part = rig_part_fill(b->at + 8, 4, 0x5a);
-  part->fill.rows = size(p, b->most_rows);
-  part->fill.dst_pitch = 0;
-}
-
-/* The replay's submission, a link, and at times a wait for the thread's
- * neighbour in the ring of threads. */
+/* The replay's submission, a link before something large or after it, and at
+ * times a wait for the thread's neighbour in the ring of threads. */
 static bool next(struct poster *p) {
   const struct rig_submission *s;
   if (!random_submission(p, &s))
     return false;
-  assert(s->nparts < MOST_PARTS && s->nwaits < MOST_WAITS);
+  assert(s->nparts + 1 + BULK_MOST_PARTS <= MOST_PARTS &&
+         s->nwaits < MOST_WAITS);
   if (s->nparts)
     memcpy(p->parts, s->parts, s->nparts * sizeof *s->parts);
   if (s->nwaits)
@@ -113,10 +101,14 @@ static bool next(struct poster *p) {
   p->s = *s;
   p->s.parts = p->parts;
   p->s.waits = p->waits;
-  if (p->run->bulk && random_one_in(&p->random, 3))
-    add_bulk(p);
-  int queue = random_one_in(&p->random, 3) ? RIG_COMPUTE0 : RIG_COPY0;
-  chain_link(p->run->chain, p->index, queue, &p->parts[p->s.nparts++]);
+  bool large = p->run->bulk && random_one_in(&p->random, 3);
+  bool link_first = large && random_one_in(&p->random, 2);
+  if (link_first)
+    add_link(p);
+  if (large)
+    bulk_add(p->run->bulk, p->index, &p->random, p->parts, &p->s);
+  if (!link_first)
+    add_link(p);
   if (random_one_in(&p->random, 4))
     chain_wait(p->run->chain, (p->index + 1) % p->run->chain->threads,
                &p->waits[p->s.nwaits++]);
@@ -137,8 +129,10 @@ static void count_age(struct poster *p, uint64_t v) {
 }
 
 static void took(struct poster *p, uint64_t v) {
-  if (p->run->bulk)
+  if (p->run->bulk) {
     count_age(p, v);
+    bulk_took(p->run->bulk, p->index, v);
+  }
   p->tally.fits++;
   chain_took(p->run->chain, p->index, v);
   replay_commit(p->replay, v);
@@ -185,23 +179,12 @@ static bool grow(struct poster *p) {
          failed(r, "GROW after a growth for the same parts");
 }
 
-/* What also gives replaced rings back; and launch rings, of which no part
- * here takes any. */
+/* At times, with a bulk. */
 static bool disturb(struct poster *p) {
-  struct post_run *r = p->run;
-  struct rig_nv_region *region = NULL;
-  uint64_t bytes;
-  if (random_one_in(&p->random, 8)) {
-    const struct ring_need need = {.launch = size(p, r->bulk->most_launches)};
-    int e = growth_grow(&r->device->growth, &need, &bytes);
-    return e == 0 || e == -RIG_NV_SHORT ||
-           failed(r, "growing the launch ring: %s", rig_nv_why());
-  }
-  int e = rig_nv_alloc(r->device, RIG_PINNED, 4, &region);
-  if (e == 0)
-    e = rig_nv_free(r->device, region);
-  return e == 0 || e == -RIG_NV_NO_MEMORY ||
-         failed(r, "alloc and free: %s", rig_nv_why());
+  struct bulk *b = p->run->bulk;
+  return !b || !random_one_in(&p->random, 16) ||
+         bulk_disturb(b, &p->random) == 0 ||
+         failed(p->run, "beside growths: %s", rig_nv_why());
 }
 
 static bool post(struct poster *p) {
@@ -298,8 +281,7 @@ static void *poster(void *arg) {
   for (uint64_t i = 0; i < p->each; i++)
     /* Relaxed: a hint to end soon. */
     if (__atomic_load_n(&p->run->stop, __ATOMIC_RELAXED) || !next(p) ||
-        !(p->run->turn_mode ? submit : post)(p) ||
-        (p->run->bulk && random_one_in(&p->random, 16) && !disturb(p)))
+        !(p->run->turn_mode ? submit : post)(p) || !disturb(p))
       break;
   replay_release(p->replay);
   return NULL;
@@ -347,7 +329,9 @@ bool post_run_quiet(struct post_run *r, uint64_t first) {
   if (r->device->rings.seat.published != last)
     return failed(r, "published up to %" PRIu64 " of %" PRIu64,
                   r->device->rings.seat.published, last);
-  return chain_check(r->chain, first, last, what, sizeof what) ||
+  return (chain_check(r->chain, first, last, what, sizeof what) &&
+          (!r->bulk ||
+           sums_check(&r->bulk->sums, first, last, what, sizeof what))) ||
          failed(r, "%s", what);
 }
 
@@ -357,6 +341,8 @@ bool post_run_round(struct post_run *r, uint64_t each) {
   r->last = rings_last(&r->device->rings);
   uint64_t first = r->last + 1;
   chain_begin(r->chain);
+  if (r->bulk)
+    sums_begin(&r->bulk->sums);
   pthread_barrier_init(&r->gate, NULL, n);
   for (unsigned i = 0; i < n; i++) {
     struct poster *p = &posters[i];

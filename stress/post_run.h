@@ -8,9 +8,8 @@
  *   turn mode   one turn goes from thread to thread by a lock; who does not
  *               have it asks room all the while
  *
- * With a bulk, some submissions have a part of many ring entries or of many
- * words of the driver's, of any size up to the bulk's; who is answered GROW
- * grows; and some allocate and free, or grow the launch ring.
+ * With a bulk, some submissions are large, who is answered GROW grows, and some
+ * threads allocate, free and grow local memory.
  *
  * Each thread has a slice of the arena, a replay, so that its own order is all
  * the order that its bytes need, and a link in the chain, which all share.
@@ -21,6 +20,7 @@
 #include <pthread.h>
 
 #include "stress/arena.h"
+#include "stress/bulk.h"
 #include "stress/chain.h"
 
 enum { POST_MOST_AGE = 6 };
@@ -33,21 +33,12 @@ struct post_tally {
                                  * or more */
 };
 
-/* What makes submissions large. */
-struct post_bulk {
-  uint32_t *entries;      /* most_entries of them: each releases `at` */
-  uint64_t most_entries;  /* a power of two, as below */
-  uint64_t most_rows;     /* of a fill of the 4 bytes at `at` + 8 */
-  uint64_t most_launches; /* units of the launch ring */
-  uint64_t at;
-};
-
 struct post_run {
   struct rig_nv *device;
   struct arena *arena; /* a slice a thread */
   struct chain *chain;
   bool turn_mode;
-  const struct post_bulk *bulk; /* or NULL: GROW is as good as NEVER */
+  struct bulk *bulk; /* or NULL: GROW is as good as NEVER */
   uint64_t seed;
   unsigned patience_s; /* of each wait */
 

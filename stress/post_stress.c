@@ -5,15 +5,13 @@
  * that a device opens with, with counts and values that wrap. Exit status 0:
  * all was as it must be; 1: it was not, or the device failed; 2: wrong options.
  */
-#include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/device.h"
 #include "stress/kernels.h"
+#include "stress/options.h"
 #include "stress/post_run.h"
 #include "tools/allocator.h"
 
@@ -24,9 +22,10 @@ enum {
 };
 
 struct settings {
-  uint64_t submissions, seed, start;
-  unsigned threads, row, mode, patience_s;
-  bool one_start, row_given, mode_given, quiet;
+  struct posting posting;
+  uint64_t submissions, start;
+  unsigned row;
+  bool one_start, row_given, quiet;
 };
 
 struct row {
@@ -90,9 +89,6 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static const uint64_t starts[] = {0, (UINT64_C(1) << 32) - 5, UINT64_MAX - 4};
 enum { STARTS = sizeof starts / sizeof *starts };
 
-static const char *const modes[] = {"post", "turn"};
-enum { MODES = sizeof modes / sizeof *modes, TURN = 1 };
-
 struct test {
   const struct settings *settings;
   const struct row *row;
@@ -118,20 +114,21 @@ static int failed(const struct test *t, const char *what, const char *cause) {
           "  %s personality, rings %s\n"
           "  again: --seed=%" PRIu64 " --start=%" PRIu64
           " --row=%u --mode=%u --threads=%u --submissions=%" PRIu64 "\n",
-          what, cause, personality(t), t->row->name, s->seed, t->start,
-          (unsigned)(t->row - rows), t->mode, s->threads, s->submissions);
+          what, cause, personality(t), t->row->name, s->posting.seed, t->start,
+          (unsigned)(t->row - rows), t->mode, s->posting.threads,
+          s->submissions);
   return 1;
 }
 
 static void progress(const struct test *t, uint64_t done, uint64_t of) {
   if (!t->settings->quiet && isatty(STDERR_FILENO))
     fprintf(stderr, "\r%-22s %-6s %s %12" PRIu64 " of %" PRIu64, t->row->name,
-            personality(t), modes[t->mode], done, of);
+            personality(t), posting_modes[t->mode], done, of);
 }
 
 static int rounds(struct test *t) {
   uint64_t n = t->settings->submissions, each = t->chain.each;
-  for (uint64_t done = 0; done < n; done += each * t->settings->threads) {
+  for (uint64_t done = 0; done < n; done += each * t->chain.threads) {
     if (!post_run_round(&t->run, each) || !post_run_verify(&t->run))
       return failed(t, "a round", t->run.what);
     progress(t, done, n);
@@ -144,22 +141,22 @@ static void print_tally(const struct test *t, uint64_t bells) {
   printf("%-22s %-6s %s from %20" PRIu64 ": FITS %" PRIu64 " LATER %" PRIu64
          " NEVER %" PRIu64 " GROW %" PRIu64 " BUSY %" PRIu64 " rooms %" PRIu64
          "; values a doorbell %.2f\n",
-         t->row->name, personality(t), modes[t->mode], t->start, a->fits,
-         a->later, a->never, a->grow, a->busy, a->rooms,
+         t->row->name, personality(t), posting_modes[t->mode], t->start,
+         a->fits, a->later, a->never, a->grow, a->busy, a->rooms,
          bells ? (double)a->fits / (double)bells : 0);
   fflush(stdout);
 }
 
 static int with_chain(struct test *t) {
-  const struct settings *s = t->settings;
-  uint64_t each = s->submissions / s->threads / ROUNDS + 1;
+  const struct posting *s = &t->settings->posting;
+  uint64_t each = t->settings->submissions / s->threads / ROUNDS + 1;
   if (chain_make(t->device, s->threads,
                  (unsigned)(each < MOST_EACH ? each : MOST_EACH), &t->chain))
     return failed(t, "making the chain", rig_nv_why());
   t->run = (struct post_run){.device = t->device,
                              .arena = &t->arena,
                              .chain = &t->chain,
-                             .turn_mode = t->mode == TURN,
+                             .turn_mode = t->mode == POSTING_TURN,
                              .seed = s->seed,
                              .patience_s = s->patience_s};
   post_run_init(&t->run);
@@ -170,9 +167,9 @@ static int with_chain(struct test *t) {
 }
 
 static int with_arena(struct test *t) {
-  struct arena_options o = {.slices = t->settings->threads};
+  struct arena_options o = {.slices = t->settings->posting.threads};
   replay_options_init(&o.replay);
-  o.replay.seed = t->settings->seed;
+  o.replay.seed = t->settings->posting.seed;
   o.replay.most_parts = t->row->parts;
   o.replay.most_ops = t->row->ops;
   o.replay.most_waits = t->row->waits;
@@ -193,7 +190,7 @@ static int with_device(struct test *t) {
   struct rig_nv_options o;
   rig_nv_options_init(&o);
   o.word = &word;
-  o.mode = t->mode == TURN ? RIG_NV_TURN : RIG_NV_POST;
+  o.mode = t->mode == POSTING_TURN ? RIG_NV_TURN : RIG_NV_POST;
   o.allocator = tool_allocator();
   if (device_make_sized(t->path, &o, &t->row->sizes, &t->device))
     return failed(t, "making the device", rig_nv_why());
@@ -220,7 +217,7 @@ static int with_path(struct test *t) {
   struct rig_nv_model_options o;
   rig_nv_model_options_init(&o);
   o.personality = t->personality;
-  o.seed = t->settings->seed ^ t->start;
+  o.seed = t->settings->posting.seed ^ t->start;
   if (rig_nv_path_model(&o, &t->path))
     return failed(t, "opening the model", rig_nv_why());
   int is = with_device(t);
@@ -245,52 +242,32 @@ static int row_and_mode(const struct settings *s, unsigned row, unsigned mode) {
 
 static int all(const struct settings *s) {
   for (unsigned row = 0; row < ROWS; row++)
-    for (unsigned mode = 0; mode < MODES; mode++)
-      if ((!s->row_given || s->row == row) &&
-          (!s->mode_given || s->mode == mode) && row_and_mode(s, row, mode))
+    for (unsigned mode = 0; mode < POSTING_MODES; mode++)
+      if ((!s->row_given || s->row == row) && posting_in(&s->posting, mode) &&
+          row_and_mode(s, row, mode))
         return 1;
   return 0;
-}
-
-static uint64_t number(const char *text, uint64_t least, uint64_t most,
-                       struct argp_state *state) {
-  char *end;
-  uint64_t n = strtoull(text, &end, 0);
-  if (end == text || *end || n < least || n > most)
-    argp_error(state, "'%s' is no number from %" PRIu64 " to %" PRIu64, text,
-               least, most);
-  return n;
 }
 
 static error_t option(int key, char *text, struct argp_state *state) {
   struct settings *s = state->input;
   switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &s->posting;
+    return 0;
   case 'n':
-    s->submissions = number(text, 1, UINT64_MAX / 2, state);
+    s->submissions = option_number(text, 1, UINT64_MAX / 2, state);
     return 0;
   case 'l':
     s->submissions = LONG;
     return 0;
-  case 's':
-    s->seed = number(text, 0, UINT64_MAX, state);
-    return 0;
   case 'v':
-    s->start = number(text, 0, UINT64_MAX, state);
+    s->start = option_number(text, 0, UINT64_MAX, state);
     s->one_start = true;
     return 0;
   case 'r':
-    s->row = (unsigned)number(text, 0, ROWS - 1, state);
+    s->row = (unsigned)option_number(text, 0, ROWS - 1, state);
     s->row_given = true;
-    return 0;
-  case 'm':
-    s->mode = (unsigned)number(text, 0, MODES - 1, state);
-    s->mode_given = true;
-    return 0;
-  case 't':
-    s->threads = (unsigned)number(text, 1, CHAIN_MOST_THREADS, state);
-    return 0;
-  case 'p':
-    s->patience_s = (unsigned)number(text, 1, 3600, state);
     return 0;
   case 'q':
     s->quiet = true;
@@ -304,21 +281,17 @@ int main(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"submissions", 'n', "N", 0, "Of each run, all threads (200)", 0},
       {"long", 'l', NULL, 0, "100000000 submissions a run", 0},
-      {"seed", 's', "SEED", 0, "Of submissions and model (1)", 0},
       {"start", 'v', "VALUE", 0, "The word's first value, -5 for 2^64 - 5", 0},
       {"row", 'r', "N", 0, "One row of ring sizes alone", 0},
-      {"mode", 'm', "N", 0, "0: post mode alone; 1: turn mode alone", 0},
-      {"threads", 't', "T", 0, "That submit (4)", 0},
-      {"patience", 'p', "SECONDS", 0, "Of each wait for a value (60)", 0},
       {"quiet", 'q', NULL, 0, "No progress", 0},
       {0}};
   static const struct argp argp = {
-      options, option,
-      NULL,    "Threads that submit to the model at the same time.",
-      NULL,    NULL,
-      NULL};
-  struct settings s = {
-      .submissions = 200, .seed = 1, .threads = 4, .patience_s = 60};
+      .options = options,
+      .parser = option,
+      .doc = "Threads that submit to the model at the same time.",
+      .children = posting_options};
+  struct settings s = {.posting = {.seed = 1, .threads = 4, .patience_s = 60},
+                       .submissions = 200};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &s))
     return 2;
