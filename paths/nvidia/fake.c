@@ -196,8 +196,10 @@ static int fake_map(void *ctx, int fd, size_t n, void **p) {
   if (m.object != 0) {
     struct object *o = fake_object_of(f, m.object);
     o->cpu = true;
-    if (o->bytes == 0) /* the usermode region */
+    if (o->bytes == 0) { /* the usermode region */
+      memcpy((char *)at + TIME_0, &f->gpus[o->gpu].time_0, 4);
       memcpy((char *)at + TIME_1, &f->gpus[o->gpu].time_1, 4);
+    }
   }
   s->mappings[s->nmappings++] = m;
   *p = at;

@@ -37,6 +37,7 @@ struct fake_gpu { /* a PCI function */
   uint32_t classes[FAKE_CLASSES], nclasses, sm_version;
   uint64_t memory, bar; /* bytes that are left */
   uint32_t time_1;      /* of its timer, while it is mapped */
+  uint32_t time_0;
 };
 
 struct fake_counts {

@@ -12,20 +12,6 @@ void rig_nv_nvidia_options_init(struct rig_nv_nvidia_options *o) {
   *o = (struct rig_nv_nvidia_options){.size = sizeof *o, .gpu = -1};
 }
 
-static uint32_t reg(const struct gpu *g, size_t at) {
-  return *(const volatile uint32_t *)(const void *)(g->registers + at);
-}
-
-uint64_t nvidia_timer(const struct rig_nv_path *path) {
-  const struct gpu *g = path->ctx;
-  uint32_t high, low;
-  do {
-    high = reg(g, NV_USERMODE_TIME_1);
-    low = reg(g, NV_USERMODE_TIME_0);
-  } while (reg(g, NV_USERMODE_TIME_1) != high);
-  return (uint64_t)high << 32 | low;
-}
-
 const char *nvidia_version(const struct rig_nv_path *path) {
   const struct gpu *g = path->ctx;
   return g->client->version;
@@ -35,7 +21,9 @@ const char *nvidia_version(const struct rig_nv_path *path) {
  * never are. The driver sends this path no other report. */
 static bool check(void *ctx, struct rig_nv_reply *reply) {
   const struct gpu *g = ctx;
-  if (reg(g, NV_USERMODE_TIME_1) == UINT32_MAX)
+  const volatile uint32_t *time_1 =
+      (const volatile void *)(g->registers + NV_USERMODE_TIME_1);
+  if (*time_1 == UINT32_MAX)
     return rig_nv_reply_set(reply, RIG_NV_FAULTED,
                             "GPU %d at %s does not answer", g->path.index,
                             g->bus);
@@ -128,6 +116,7 @@ static void fill_path(struct gpu *g, int index) {
   p->cache_bytes = -1;
   p->hang_ms = -1;
   p->bus = g->bus;
+  p->clock = &g->clock;
   p->alloc = nvk_memory_alloc;
   p->map_host = nvk_host_map;
   p->map_peer = nvk_peer_map;

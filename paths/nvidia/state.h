@@ -28,6 +28,7 @@
  * Fork: the child must not use what the parent opened. It inherits the files,
  * which keep the RM's client alive until it ends or execs, and no mapping.
  */
+#include "core/abi/timer.h"
 #include "core/lock_order/lock_order.h"
 #include "paths/nvidia/abi/release.h"
 #include "paths/nvidia/abi/rm.h"
@@ -99,7 +100,8 @@ struct gpu {
   struct gpu *next;
   struct client *client;
   struct rig_nv_path path;
-  char bus[16]; /* "0000:41:00.0" */
+  struct rig_nv_clock clock; /* of the registers below */
+  char bus[16];              /* "0000:41:00.0" */
   struct nv_card card;
   int file; /* /dev/nvidiaN */
   struct uvm_uuid uuid;

@@ -260,12 +260,4 @@ enum nv_status {
   NV_ERR_NOT_SUPPORTED = 0x56,
   NV_ERR_RESET_REQUIRED = 0x62
 };
-
-/* The usermode region (cl c361; dev_vm: the same from Turing on). */
-enum {
-  NV_USERMODE_BYTES = 0x10000,
-  NV_USERMODE_TIME_0 = 0x80,  /* low 32 bits, in ns */
-  NV_USERMODE_TIME_1 = 0x84,  /* high 29 bits */
-  NV_USERMODE_DOORBELL = 0x90 /* NOTIFY_CHANNEL_PENDING */
-};
 #endif
