@@ -155,7 +155,8 @@ struct rig_nv_path {
   bool (*reaches)(void *ctx, int index);
   /* Gives back what alloc, map_host or map_peer gave. */
   bool (*free)(void *ctx, const struct rig_nv_memory *, struct rig_nv_reply *);
-  /* How the PCI function at fn reaches memory that alloc gave. */
+  /* How the PCI function at fn reaches memory that alloc gave. A buffer's fd
+   * is the caller's, and keeps the memory, also once that is freed. */
   bool (*dma)(void *ctx, const struct rig_nv_memory *, const char *fn,
               struct rig_dma *, struct rig_nv_reply *);
   /* Makes a channel that was allocated under `device` ready to run, and gives

@@ -111,9 +111,8 @@ RIG_PUBLIC void rig_nv_options_init(struct rig_nv_options *);
  * INVALID for options that break the above; REFUSED for a release of the
  * resource manager whose parameters this version does not know, before any
  * call, for what the path refuses or fails at, and for a timer that cannot be
- * read; NO_MEMORY where it lacks
- * memory; HOST_MEMORY. A failed make gives everything back, or rig_nv_why
- * says what stays. */
+ * read; NO_MEMORY where it lacks memory; HOST_MEMORY. A failed make gives
+ * everything back, or rig_nv_why says what stays. */
 RIG_PUBLIC int rig_nv_make(const struct rig_nv_path *,
                            const struct rig_nv_options *, struct rig_nv **);
 
@@ -199,7 +198,9 @@ RIG_PUBLIC struct rig_location rig_nv_locate(const struct rig_nv_region *);
  * "0000:41:00.0", reaches all bytes of a region that rig_nv_alloc made. The
  * memory stays where it is. Once a bus address was given, it is never given
  * back: it stays out of any other allocation, and the path in use, until the
- * process exits, whatever is freed, stopped or released.
+ * process exits, whatever is freed, stopped or released. The file of a DMA
+ * buffer is the caller's to close: until then the memory lives, whatever is
+ * freed, stopped, released or closed, and counts as allocated.
  * REFUSED with the cause, and fn where that is no function's address; INVALID:
  * another region, or no fn; NO_MEMORY, FAULT; REFUSED after stop. */
 RIG_PUBLIC int rig_nv_dma(struct rig_nv *, struct rig_nv_region *,

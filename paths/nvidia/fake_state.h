@@ -22,6 +22,7 @@ struct file {
   bool registered;
   uint32_t pending; /* the object that it will map */
   uint64_t pending_bytes;
+  uint64_t buffer; /* bytes of a DMA buffer, which is memory of its own */
 };
 
 struct object {

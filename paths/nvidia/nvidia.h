@@ -20,6 +20,9 @@
  * It reaches another GPU's memory where UVM lets the two be peers, which it is
  * asked as the second of them opens.
  *
+ * Another PCI function reaches GPU memory by a DMA buffer, which the driver
+ * exports and that function's driver imports; Pinned memory it does not.
+ *
  * A free that fails keeps the memory, and its addresses, until the GPU's path
  * is closed.
  *

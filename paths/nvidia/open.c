@@ -37,29 +37,6 @@ static enum rig_nv_stopped stop(void *ctx) {
   return RIG_NV_UNKNOWN;
 }
 
-/* The kernel driver tells a process no bus address of memory. */
-static bool dma(void *ctx, const struct rig_nv_memory *m, const char *fn,
-                struct rig_dma *out, struct rig_nv_reply *reply) {
-  const struct gpu *g = ctx;
-  const struct nvidia_os *os = g->client->os;
-  unsigned domain, bus, device, function;
-  char path[96], text[32], rest;
-  (void)m, (void)out;
-  if (fn == NULL || sscanf(fn, "%8x:%2x:%2x.%1x%c", &domain, &bus, &device,
-                           &function, &rest) != 4)
-    return rig_nv_reply_set(reply, RIG_NV_DENIED,
-                            "dma: %s is no address of a PCI function",
-                            fn ? fn : "(null)");
-  snprintf(path, sizeof path, "/sys/bus/pci/devices/%.32s/vendor", fn);
-  if (os->read(os->ctx, path, text, sizeof text) != 0)
-    return rig_nv_reply_set(reply, RIG_NV_DENIED,
-                            "dma: the machine has no function %s", fn);
-  return rig_nv_reply_set(reply, RIG_NV_DENIED,
-                          "dma: function %s: NVIDIA's kernel driver gives no "
-                          "bus address of memory",
-                          fn);
-}
-
 static size_t kept_by_others(const struct gpu *g) {
   size_t n = 0;
   for (const struct span *s = g->client->spans; s != NULL; s = s->next)
@@ -122,7 +99,7 @@ static void fill_path(struct gpu *g, int index) {
   p->map_peer = nvk_peer_map;
   p->reaches = nvk_peer_reaches;
   p->free = nvk_memory_free;
-  p->dma = dma;
+  p->dma = nvk_dma;
   p->register_channel = nvk_channel_register;
   p->unregister_channel = nvk_channel_unregister;
   p->check = check;

@@ -522,38 +522,15 @@ static void test_no_bar(void **state) {
   fake_end(&f);
 }
 
-static void test_dma(void **state) {
-  static const char *const functions[][2] = {
-      {"0000:00:06.0", "gives no bus address"},
-      {"0000:07:00.0", "no function 0000:07:00.0"},
-      {"nonsense", "no address"},
-      {NULL, "no address"}};
-  struct fake f;
-  const struct rig_nv_path *p;
-  (void)state;
-  fake_init(&f);
-  assert_int_equal(open_gpu(&f, 0, &p), 0);
-  for (size_t i = 0; i < COUNT(functions); i++) {
-    struct rig_nv_memory m = {0};
-    struct rig_nv_reply reply;
-    struct rig_dma dma;
-    assert_false(p->dma(p->ctx, &m, functions[i][0], &dma, &reply));
-    assert_int_equal(reply.is, RIG_NV_DENIED);
-    assert_non_null(strstr(reply.text, functions[i][1]));
-  }
-  assert_int_equal(rig_nv_path_close(p), 0);
-  fake_end(&f);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_facts),      cmocka_unit_test(test_sequence),
-      cmocka_unit_test(test_check),      cmocka_unit_test(test_clock),
-      cmocka_unit_test(test_refusals),   cmocka_unit_test(test_options),
-      cmocka_unit_test(test_every_call), cmocka_unit_test(test_close_fails),
-      cmocka_unit_test(test_numbers),    cmocka_unit_test(test_any),
-      cmocka_unit_test(test_classes),    cmocka_unit_test(test_no_bar),
-      cmocka_unit_test(test_dma),        cmocka_unit_test(test_beside_cuda),
+      cmocka_unit_test(test_facts),       cmocka_unit_test(test_sequence),
+      cmocka_unit_test(test_check),       cmocka_unit_test(test_clock),
+      cmocka_unit_test(test_refusals),    cmocka_unit_test(test_options),
+      cmocka_unit_test(test_every_call),  cmocka_unit_test(test_close_fails),
+      cmocka_unit_test(test_numbers),     cmocka_unit_test(test_any),
+      cmocka_unit_test(test_classes),     cmocka_unit_test(test_no_bar),
+      cmocka_unit_test(test_beside_cuda),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
