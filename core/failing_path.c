@@ -139,6 +139,24 @@ THROUGH(path_unregister,
             handle_out(f, f->registered, &f->nregistered, channel),
         uint32_t channel)
 
+THROUGH(clock_read, clock->read(p->clock->ctx, reading, reply),
+        struct rig_nv_reading *reading)
+
+static uint64_t clock_host(void *ctx) {
+  const struct failing_path *f = ctx;
+  return f->inner->clock->host(f->inner->clock->ctx);
+}
+
+/* A source's readings are calls. */
+static void pass_clock(struct failing_path *f) {
+  const struct rig_nv_clock *c = f->inner->clock;
+  if (c == NULL || c->kind != RIG_NV_CLOCK_SOURCE)
+    return;
+  f->clock = (struct rig_nv_clock){
+      .kind = c->kind, .ctx = f, .read = clock_read, .host = clock_host};
+  f->path.clock = &f->clock;
+}
+
 static bool path_alloc(void *ctx, enum rig_memory kind, uint64_t n,
                        unsigned flags, struct rig_nv_memory *m,
                        struct rig_nv_reply *reply) {
@@ -204,4 +222,5 @@ void failing_path_init(struct failing_path *f,
   f->path.unregister_channel = path_unregister;
   f->path.check = path_check;
   f->path.stop = path_stop;
+  pass_clock(f);
 }

@@ -15,7 +15,8 @@
 enum { FAILING_PATH_MOST = 512 };
 
 struct failing_path {
-  struct rig_nv_path path; /* what the device is given */
+  struct rig_nv_path path;   /* what the device is given */
+  struct rig_nv_clock clock; /* and its source; registers fail no call */
   const struct rig_nv_path *inner;
   unsigned calls;   /* so far (ck_pr) */
   unsigned fail_at; /* 1 is the first; 0 none */

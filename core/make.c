@@ -85,6 +85,20 @@ static int check_options(const struct rig_nv_options *o) {
   return e != 0 ? e : word_options(o);
 }
 
+static bool has_clock(const struct rig_nv_path *p) {
+  const struct rig_nv_clock *c = p->clock;
+  if (c == NULL)
+    return false;
+  switch (c->kind) {
+  case RIG_NV_CLOCK_SOURCE:
+    return c->read != NULL && c->host != NULL;
+  case RIG_NV_CLOCK_REGISTERS:
+  case RIG_NV_CLOCK_USERMODE:
+    return c->load != NULL || c->mapped != NULL;
+  }
+  return false;
+}
+
 /* What is refused of a path before any call of it. */
 static int check_path(const struct rig_nv_path *p,
                       const struct abi_rm_layout **layout) {
@@ -112,6 +126,8 @@ static int check_path(const struct rig_nv_path *p,
   if (!abi_class_known(ABI_COPY_CLASS, g->copy_class))
     return why(RIG_NV_REFUSED, "make: copy class 0x%x is not supported",
                g->copy_class);
+  if (!has_clock(p))
+    return why(RIG_NV_REFUSED, "make: the path has no clock that can be read");
   return 0;
 }
 
@@ -264,6 +280,11 @@ static int unmake(struct rig_nv *d, int e) {
              stays.text, fault ? "; memory stays: " : "", last);
 }
 
+static uint64_t now(void *ctx) {
+  (void)ctx;
+  return device_now();
+}
+
 /* In the order of the memory's lives; unmake undoes it from anywhere. */
 static int make_all(struct rig_nv *d, const struct rig_nv_options *o,
                     const struct device_sizes *s) {
@@ -279,6 +300,8 @@ static int make_all(struct rig_nv *d, const struct rig_nv_options *o,
     e = make_rings(d, s, o, start);
   if (e == 0)
     e = start_channels(d, o->boost);
+  if (e == 0)
+    e = clock_open(&d->clock, d->path->clock, now, NULL);
   return e;
 }
 

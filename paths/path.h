@@ -90,6 +90,34 @@ enum {
   RIG_NV_COMBINE = 1 /* map BAR memory write-combined: the device's rings */
 };
 
+/* How a device reads the GPU's timer, whose nanoseconds its stamps hold. */
+enum rig_nv_clock_kind {
+  RIG_NV_CLOCK_SOURCE,    /* by `read` */
+  RIG_NV_CLOCK_REGISTERS, /* of BAR 0 (NV_PTIMER_TIME_0, _1): at open only */
+  RIG_NV_CLOCK_USERMODE   /* of the usermode region: at any time */
+};
+
+/* The timer, and a host clock before and after it, in ns. */
+struct rig_nv_reading {
+  uint64_t before, timer, after;
+};
+
+/* It stays as it is while a device may read it: until the device's stop.
+ * Threads: any may call its functions, at the same time as others. */
+struct rig_nv_clock {
+  enum rig_nv_clock_kind kind;
+  void *ctx; /* of its functions */
+  /* SOURCE: the timer, between two readings of a host clock of the source's
+   * own, and that clock itself, which runs at CLOCK_MONOTONIC's rate for the
+   * microseconds that lie between the two calls. */
+  bool (*read)(void *ctx, struct rig_nv_reading *, struct rig_nv_reply *);
+  uint64_t (*host)(void *ctx);
+  /* Else: where BAR 0 or the region is mapped for the host; or, where `load`
+   * is given, that reads the register at byte `at` of it. */
+  const volatile char *mapped;
+  uint32_t (*load)(void *ctx, size_t at);
+};
+
 enum rig_nv_stopped { RIG_NV_STOPPED, RIG_NV_UNKNOWN };
 
 struct rig_nv_path {
@@ -110,6 +138,7 @@ struct rig_nv_path {
                              * reaches the GPU in that order, so that GP_PUT
                              * may lie in Mapped memory behind the rings */
   const char *bus;          /* PCI address, or NULL */
+  const struct rig_nv_clock *clock;
 
   /* n new bytes of the kind, at an address aligned to 4 KiB. */
   bool (*alloc)(void *ctx, enum rig_memory, uint64_t n, unsigned flags,
@@ -126,7 +155,8 @@ struct rig_nv_path {
   bool (*reaches)(void *ctx, int index);
   /* Gives back what alloc, map_host or map_peer gave. */
   bool (*free)(void *ctx, const struct rig_nv_memory *, struct rig_nv_reply *);
-  /* How the PCI function at fn reaches memory that alloc gave. */
+  /* How the PCI function at fn reaches memory that alloc gave. A buffer's fd
+   * is the caller's, and keeps the memory, also once that is freed. */
   bool (*dma)(void *ctx, const struct rig_nv_memory *, const char *fn,
               struct rig_dma *, struct rig_nv_reply *);
   /* Makes a channel that was allocated under `device` ready to run, and gives

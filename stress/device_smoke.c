@@ -157,6 +157,10 @@ static bool with_device(struct settings *s) {
     ok = tell("fork", smoke_fork(k));
   if (ok && wanted(s, "peers"))
     ok = tell("peers", smoke_peers(k));
+  if (ok && wanted(s, "clock"))
+    ok = tell("clock", smoke_clock(k));
+  if (ok && wanted(s, "dma"))
+    ok = tell("dma", smoke_dma(k));
   if (ok && wanted(s, "costs"))
     ok = tell("costs", smoke_costs(k));
   if (ok && wanted(s, "times"))
@@ -278,8 +282,8 @@ int main(int argc, char **argv) {
       {"cycles", 'c', "N", 0, "Devices opened and stopped (200)", 0},
       {"quick", 'q', NULL, 0, "A tenth of what is measured", 0},
       {"only", 'o', "STAGE", 0,
-       "second, memory, fork, peers, costs, times, launches, wraps, growth, "
-       "posts, places, carry, cycles, kill; none: "
+       "second, memory, fork, peers, clock, dma, costs, times, launches, "
+       "wraps, growth, posts, places, carry, cycles, kill; none: "
        "open and stop alone; fault, fault-host, fault-kernel, "
        "fault-segment: a wrong address",
        0},

@@ -78,6 +78,10 @@ bool smoke_wraps(struct smoke *);
 bool smoke_carry(struct smoke *);
 /* smoke_growth.c: submissions that the rings do not hold, beside others. */
 bool smoke_growth(struct smoke *);
+/* smoke_clock.c: stamps of both channels, as times of CLOCK_MONOTONIC. */
+bool smoke_clock(struct smoke *);
+/* smoke_dma.c: how a PCI function reaches each kind of memory, or why not. */
+bool smoke_dma(struct smoke *);
 /* smoke_costs.c: times of allocations, maps, checks and stores. */
 bool smoke_costs(struct smoke *);
 #endif

@@ -172,7 +172,8 @@ struct rig_location {
 };
 
 /* How a PCI function reaches memory. BUS: at `bus`. BUF: through the DMA
- * buffer `fd`, from `offset`. */
+ * buffer `fd`, from `offset`, once its driver imported it; the caller closes
+ * fd. */
 struct rig_dma {
   int kind; /* enum rig_dma_kind */
   uint64_t bus;

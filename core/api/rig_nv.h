@@ -108,11 +108,13 @@ RIG_PUBLIC void rig_nv_options_init(struct rig_nv_options *);
  * memory (facts.own_word). It starts at the given word's value, 0 where none
  * is given, and the device's values start after it.
  *
+ * It measures the GPU's timer, the clock of stamps, against CLOCK_MONOTONIC.
+ *
  * INVALID for options that break the above; REFUSED for a release of the
  * resource manager whose parameters this version does not know, before any
- * call, and for what the path refuses or fails at; NO_MEMORY where it lacks
- * memory; HOST_MEMORY. A failed make gives everything back, or rig_nv_why
- * says what stays. */
+ * call, for what the path refuses or fails at, and for a timer that cannot be
+ * read; NO_MEMORY where it lacks memory; HOST_MEMORY. A failed make gives
+ * everything back, or rig_nv_why says what stays. */
 RIG_PUBLIC int rig_nv_make(const struct rig_nv_path *,
                            const struct rig_nv_options *, struct rig_nv **);
 
@@ -198,7 +200,9 @@ RIG_PUBLIC struct rig_location rig_nv_locate(const struct rig_nv_region *);
  * "0000:41:00.0", reaches all bytes of a region that rig_nv_alloc made. The
  * memory stays where it is. Once a bus address was given, it is never given
  * back: it stays out of any other allocation, and the path in use, until the
- * process exits, whatever is freed, stopped or released.
+ * process exits, whatever is freed, stopped or released. The file of a DMA
+ * buffer is the caller's to close: until then the memory lives, whatever is
+ * freed, stopped, released or closed, and counts as allocated.
  * REFUSED with the cause, and fn where that is no function's address; INVALID:
  * another region, or no fn; NO_MEMORY, FAULT; REFUSED after stop. */
 RIG_PUBLIC int rig_nv_dma(struct rig_nv *, struct rig_nv_region *,
@@ -425,6 +429,9 @@ struct rig_nv_model_options {
   bool posts_writes;   /* for tests: the GPU sees what the host stored to Mapped
                         * memory only once the host read the flush word */
   bool poisons;        /* overwrites what it fetched from the driver's block */
+  int64_t timer_ahead; /* of its timer, ahead of CLOCK_MONOTONIC at open: ns;
+                        * the default is about the time since 1970 */
+  int timer_ppm;       /* by which that timer's rate is off; 1000 at most */
 };
 
 /* A GPU like an H200 under a 580 driver, with 1 GiB of each memory. */

@@ -14,7 +14,7 @@
 static void write(const struct model *m, char *p, uint32_t error) {
   ck_pr_store_64(
       (uint64_t *)(void *)(p + m->layout->notification.time_stamp.at),
-      model_timer());
+      model_timer(m));
   ck_pr_store_16((uint16_t *)(void *)(p + m->layout->notification.info_16.at),
                  0);
   ck_pr_store_32((uint32_t *)(void *)(p + m->layout->notification.info_32.at),

@@ -26,6 +26,10 @@ static const struct rig_nv_gpu h200 = {
 #define CLIENT 0xc1d00001u
 #define FIRST_HANDLE 0xcaf00001u
 #define FIRST_TOKEN 0xau
+/* From CLOCK_MONOTONIC to a timer of nanoseconds since 1970, as an H200's: of
+ * a machine that booted as 2026 began. */
+#define MODEL_AHEAD INT64_C(1767225600000000000)
+enum { MOST_PPM = 1000 };
 
 void rig_nv_model_options_init(struct rig_nv_model_options *o) {
   *o = (struct rig_nv_model_options){
@@ -42,6 +46,7 @@ void rig_nv_model_options_init(struct rig_nv_model_options *o) {
       .index = -1,
       .peer_bytes = GIB,
       .poisons = true,
+      .timer_ahead = MODEL_AHEAD,
   };
 }
 
@@ -175,6 +180,8 @@ static int check_options(const struct rig_nv_model_options *o) {
     return why(RIG_NV_INVALID, "no index %d of a GPU", o->index);
   if (!g->gpcs || !g->tpcs_per_gpc || !g->sms_per_tpc || !g->warps_per_sm)
     return why(RIG_NV_INVALID, "a GPU of no multiprocessors or warps");
+  if (o->timer_ppm < -MOST_PPM || o->timer_ppm > MOST_PPM)
+    return why(RIG_NV_INVALID, "a timer that is %d ppm off", o->timer_ppm);
   return 0;
 }
 
@@ -223,6 +230,7 @@ static int build(struct model *m) {
   m->next_token = FIRST_TOKEN;
   seed(m);
   fill_path(m);
+  model_clock_open(m);
   if (!model_object_new(m, CLIENT, NV01_DEVICE_0, &m->path.device) ||
       !model_object_new(m, m->path.device, NV20_SUBDEVICE_0,
                         &m->path.subdevice) ||

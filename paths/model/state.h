@@ -202,6 +202,8 @@ struct model_fault {
 
 struct model {
   struct rig_nv_path path;
+  struct rig_nv_clock timer;
+  uint64_t opened; /* CLOCK_MONOTONIC's time of it */
   struct rig_nv_model_options options;
   const struct abi_rm_layout *layout;
   struct rig_nv_lock lock;
@@ -360,8 +362,10 @@ enum model_step model_store_post(struct model *, struct model_channel *,
                                  const struct model_store *);
 /* Lands the oldest store; false where its memory is gone. */
 bool model_store_land(struct model *, struct model_channel *);
-/* The GPU's timer: nanoseconds since 1970, as an H200's. Any thread. */
-uint64_t model_timer(void);
+/* clock.c. The GPU's timer; any thread, without the lock. open fills in the
+ * path's clock. */
+uint64_t model_timer(const struct model *);
+void model_clock_open(struct model *);
 bool model_word_load(struct model *, uint64_t at, bool wide, uint64_t *x);
 
 /* launch.c: launches of the compute engine. */

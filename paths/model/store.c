@@ -6,7 +6,6 @@
  */
 #include <ck_pr.h>
 #include <string.h>
-#include <time.h>
 
 #include "paths/model/state.h"
 
@@ -38,12 +37,6 @@ enum model_step model_store_post(struct model *m, struct model_channel *c,
   return STEP_DONE;
 }
 
-uint64_t model_timer(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void write(char *p, const struct model_store *s, uint64_t stamp) {
   if (s->stamped)
     ck_pr_store_64((uint64_t *)(void *)(p + 8), stamp);
@@ -63,7 +56,7 @@ bool model_store_land(struct model *m, struct model_channel *c) {
   memmove(c->stores, c->stores + 1, --c->nstores * sizeof *c->stores);
   if (!reach_all(m, s.at, bytes_of(&s), &t))
     return false;
-  uint64_t stamp = model_timer();
+  uint64_t stamp = model_timer(m);
   model_post_hold(t.post);
   write(t.gpu, &s, stamp);
   if (t.post)

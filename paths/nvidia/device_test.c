@@ -113,11 +113,32 @@ static void test_refused_classes(void **state) {
   fake_end(&f);
 }
 
+/* A GPU that is gone once its path is open: its timer does not answer. */
+static void test_lost(void **state) {
+  struct fake f;
+  const struct rig_nv_path *p;
+  struct rig_nv *d = NULL;
+  (void)state;
+  fake_init(&f);
+  f.gpus[0].time_1 = UINT32_MAX;
+  assert_int_equal(nvidia_open(&f.os, NULL, &p), 0);
+  struct fake_counts before = fake_counts(&f), after;
+  assert_int_equal(rig_nv_make(p, NULL, &d), -RIG_NV_REFUSED);
+  assert_string_equal(rig_nv_why(), "clock: the GPU's timer does not answer");
+  after = fake_counts(&f);
+  assert_memory_equal(&before, &after, sizeof after);
+  assert_int_equal(rig_nv_path_close(p), 0);
+  assert_true(fake_nothing(&f));
+  assert_string_equal(f.broken, "");
+  fake_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_make),
       cmocka_unit_test(test_boost),
       cmocka_unit_test(test_refused_classes),
+      cmocka_unit_test(test_lost),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

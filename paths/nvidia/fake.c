@@ -175,6 +175,8 @@ static int fake_close(void *ctx, int fd) {
   }
   if (file->uvm && file->uvm_initialized)
     f->state->mm = false;
+  if (file->buffer != 0)
+    f->gpus[file->gpu].memory += file->buffer;
   *file = (struct file){0}; /* Linux closes it also where it fails */
   return fail ? -EIO : 0;
 }
@@ -196,8 +198,10 @@ static int fake_map(void *ctx, int fd, size_t n, void **p) {
   if (m.object != 0) {
     struct object *o = fake_object_of(f, m.object);
     o->cpu = true;
-    if (o->bytes == 0) /* the usermode region */
+    if (o->bytes == 0) { /* the usermode region */
+      memcpy((char *)at + TIME_0, &f->gpus[o->gpu].time_0, 4);
       memcpy((char *)at + TIME_1, &f->gpus[o->gpu].time_1, 4);
+    }
   }
   s->mappings[s->nmappings++] = m;
   *p = at;
@@ -302,7 +306,7 @@ struct fake_counts fake_counts(const struct fake *f) {
   const struct fake_state *s = f->state;
   struct fake_counts n = {.objects = s->nobjects};
   for (size_t i = 0; i < FAKE_MOST; i++)
-    n.files += s->files[i].open;
+    *(s->files[i].buffer != 0 ? &n.buffers : &n.files) += s->files[i].open;
   for (size_t i = 0; i < s->nmappings; i++)
     *(s->mappings[i].object != 0 ? &n.mappings : &n.anonymous) += 1;
   for (size_t i = 0; i < s->nranges; i++) {
@@ -321,6 +325,11 @@ bool fake_nothing(const struct fake *f) {
   static const struct fake_counts none;
   struct fake_counts n = fake_counts(f);
   return memcmp(&n, &none, sizeof n) == 0;
+}
+
+uint64_t fake_buffer(const struct fake *f, int fd) {
+  const struct file *file = fake_file_of(f, fd);
+  return file != NULL ? file->buffer : 0;
 }
 
 uint32_t fake_reached(const struct fake *f, uint64_t address, size_t gpu) {

@@ -12,6 +12,7 @@
  *   escapes go to /dev/nvidiactl, but memory of the host's to a GPU's file
  *   a file of a GPU holds one mapping, of the object that it was made for
  *   no object is freed that is mapped, by the host or by UVM
+ *   a DMA buffer is of one whole object of a GPU's memory, by its own file
  *   UVM's ranges are whole pages, apart, and named as they were made
  *
  * It can fail the n-th call of all. Threads: one at a time.
@@ -37,18 +38,19 @@ struct fake_gpu { /* a PCI function */
   uint32_t classes[FAKE_CLASSES], nclasses, sm_version;
   uint64_t memory, bar; /* bytes that are left */
   uint32_t time_1;      /* of its timer, while it is mapped */
+  uint32_t time_0;
 };
 
 struct fake_counts {
   size_t files, objects, mappings, ranges, gpu_maps, registrations, anonymous,
-      peers;
+      peers, buffers;
 };
 
 struct fake {
   struct nvidia_os os;
   const char *version;
   int release;
-  bool no_sysfs, no_driver, no_peers, nvlink, mm_by_other;
+  bool no_sysfs, no_driver, no_peers, nvlink, mm_by_other, no_dmabuf;
   size_t ngpus;
   struct fake_gpu gpus[FAKE_GPUS];
 
@@ -75,6 +77,8 @@ struct fake_counts fake_counts(const struct fake *);
 bool fake_nothing(const struct fake *); /* all counts are 0 */
 /* Whether a GPU address is mapped, to the memory of which object. */
 uint32_t fake_reached(const struct fake *, uint64_t address, size_t gpu);
+/* The bytes of a file that is a DMA buffer, or 0. */
+uint64_t fake_buffer(const struct fake *, int fd);
 /* The class of the RM's object, or 0. */
 uint32_t fake_class(const struct fake *, uint32_t handle);
 #endif

@@ -346,6 +346,40 @@ static uint64_t register_fd(struct fake *f, struct file *file) {
   return fake_ok(f);
 }
 
+static uint64_t export(struct fake *f, struct file *file) {
+  size_t n;
+  uint32_t handle;
+  memcpy(&handle, fake_field_of(f, f->state->is, "handles", f->state->arg, &n),
+         sizeof handle);
+  uint64_t offset, size;
+  memcpy(&offset, fake_field_of(f, f->state->is, "offsets", f->state->arg, &n),
+         sizeof offset);
+  memcpy(&size, fake_field_of(f, f->state->is, "sizes", f->state->arg, &n),
+         sizeof size);
+  struct object *o = fake_object_of(f, handle);
+  if (file->gpu < 0 || !file->registered || (int32_t)fake_get(f, "fd") != -1 ||
+      fake_get(f, "totalObjects") != 1 || fake_get(f, "numObjects") != 1 ||
+      fake_get(f, "index") != 0 || fake_get(f, "mappingType") != 0 ||
+      fake_object_of(f, fake_get(f, "hClient")) == NULL || offset != 0 ||
+      size == 0 || size % PAGE != 0 || fake_get(f, "totalSize") != size)
+    fake_broke(f, "EXPORT_TO_DMABUF_FD");
+  if (o == NULL || o->cls != fake_constant(f, "NV01_MEMORY_LOCAL_USER") ||
+      o->gpu != file->gpu || o->bytes != size)
+    return fake_invalid(f);
+  if (f->no_dmabuf)
+    return fake_constant(f, "NV_ERR_NOT_SUPPORTED");
+  for (int i = 0; i < FAKE_MOST; i++)
+    if (!f->state->files[i].open) {
+      /* What the buffer keeps lacks once the object is gone; here at once. */
+      f->state->files[i] =
+          (struct file){.open = true, .gpu = o->gpu, .buffer = size};
+      f->gpus[o->gpu].memory -= size;
+      fake_set(f, "fd", (uint64_t)(FIRST_FD + i));
+      return fake_ok(f);
+    }
+  return fake_no_memory(f);
+}
+
 static const struct {
   const char *name, *structure, *status;
   uint64_t (*run)(struct fake *, struct file *);
@@ -360,6 +394,8 @@ static const struct {
     {"NV_ESC_RM_UNMAP_MEMORY", "NVOS34_PARAMETERS", "status", unmap_memory},
     {"NV_ESC_CARD_INFO", "nv_ioctl_card_info_t", NULL, card_info},
     {"NV_ESC_REGISTER_FD", "nv_ioctl_register_fd_t", NULL, register_fd},
+    {"NV_ESC_EXPORT_TO_DMABUF_FD", "nv_ioctl_export_to_dma_buf_fd_t", "status",
+     export},
 };
 
 int fake_escape(struct fake *f, struct file *file, uint32_t request,

@@ -14,7 +14,7 @@
 #define HUGE (UINT64_C(2) << 20)
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-enum { FIRST_FD = 100, USERMODE = 0x10000, TIME_1 = 0x84 };
+enum { FIRST_FD = 100, USERMODE = 0x10000, TIME_0 = 0x80, TIME_1 = 0x84 };
 
 struct file {
   bool open, uvm, ctl, uvm_initialized;
@@ -22,6 +22,7 @@ struct file {
   bool registered;
   uint32_t pending; /* the object that it will map */
   uint64_t pending_bytes;
+  uint64_t buffer; /* bytes of a DMA buffer, which is memory of its own */
 };
 
 struct object {

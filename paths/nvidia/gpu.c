@@ -200,6 +200,8 @@ static bool take_registers(void *of, struct rig_nv_reply *reply) {
     return false;
   g->path.doorbell =
       (volatile uint32_t *)(void *)(g->registers + NV_USERMODE_DOORBELL);
+  g->clock = (struct rig_nv_clock){.kind = RIG_NV_CLOCK_USERMODE,
+                                   .mapped = g->registers};
   return true;
 }
 

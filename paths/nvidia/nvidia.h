@@ -9,7 +9,8 @@
  * A GPU's path is opened once at a time in a process. Its RM frees objects,
  * its stop answers UNKNOWN, and its driver bounds the GPU's work (hang_ms -1).
  * Pinned memory is the process's, pinned; its GPU address is not its host
- * address. The doorbell, and the GPU's timer, are reached through BAR 0.
+ * address. The doorbell, and the GPU's timer, are reached through BAR 0; the
+ * clock is of the kind USERMODE, three reads of registers of 1 us each.
  *
  * The driver maps Mapped memory write-combined, whatever is asked for: a
  * thread's stores to it may stay in its core until a fence of its own, which
@@ -18,6 +19,9 @@
  *
  * It reaches another GPU's memory where UVM lets the two be peers, which it is
  * asked as the second of them opens.
+ *
+ * Another PCI function reaches GPU memory by a DMA buffer, which the driver
+ * exports and that function's driver imports; Pinned memory it does not.
  *
  * A free that fails keeps the memory, and its addresses, until the GPU's path
  * is closed.
@@ -49,8 +53,4 @@ int nvidia_open(const struct nvidia_os *, const struct rig_nv_nvidia_options *,
 
 /* The version of the kernel driver, such as "580.159.04". */
 const char *nvidia_version(const struct rig_nv_path *);
-
-/* The GPU's timer, in ns: the clock of stamps. Three reads of registers, 1 us
- * each. */
-uint64_t nvidia_timer(const struct rig_nv_path *);
 #endif

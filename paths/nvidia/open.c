@@ -12,20 +12,6 @@ void rig_nv_nvidia_options_init(struct rig_nv_nvidia_options *o) {
   *o = (struct rig_nv_nvidia_options){.size = sizeof *o, .gpu = -1};
 }
 
-static uint32_t reg(const struct gpu *g, size_t at) {
-  return *(const volatile uint32_t *)(const void *)(g->registers + at);
-}
-
-uint64_t nvidia_timer(const struct rig_nv_path *path) {
-  const struct gpu *g = path->ctx;
-  uint32_t high, low;
-  do {
-    high = reg(g, NV_USERMODE_TIME_1);
-    low = reg(g, NV_USERMODE_TIME_0);
-  } while (reg(g, NV_USERMODE_TIME_1) != high);
-  return (uint64_t)high << 32 | low;
-}
-
 const char *nvidia_version(const struct rig_nv_path *path) {
   const struct gpu *g = path->ctx;
   return g->client->version;
@@ -35,7 +21,9 @@ const char *nvidia_version(const struct rig_nv_path *path) {
  * never are. The driver sends this path no other report. */
 static bool check(void *ctx, struct rig_nv_reply *reply) {
   const struct gpu *g = ctx;
-  if (reg(g, NV_USERMODE_TIME_1) == UINT32_MAX)
+  const volatile uint32_t *time_1 =
+      (const volatile void *)(g->registers + NV_USERMODE_TIME_1);
+  if (*time_1 == UINT32_MAX)
     return rig_nv_reply_set(reply, RIG_NV_FAULTED,
                             "GPU %d at %s does not answer", g->path.index,
                             g->bus);
@@ -47,29 +35,6 @@ static bool check(void *ctx, struct rig_nv_reply *reply) {
 static enum rig_nv_stopped stop(void *ctx) {
   (void)ctx;
   return RIG_NV_UNKNOWN;
-}
-
-/* The kernel driver tells a process no bus address of memory. */
-static bool dma(void *ctx, const struct rig_nv_memory *m, const char *fn,
-                struct rig_dma *out, struct rig_nv_reply *reply) {
-  const struct gpu *g = ctx;
-  const struct nvidia_os *os = g->client->os;
-  unsigned domain, bus, device, function;
-  char path[96], text[32], rest;
-  (void)m, (void)out;
-  if (fn == NULL || sscanf(fn, "%8x:%2x:%2x.%1x%c", &domain, &bus, &device,
-                           &function, &rest) != 4)
-    return rig_nv_reply_set(reply, RIG_NV_DENIED,
-                            "dma: %s is no address of a PCI function",
-                            fn ? fn : "(null)");
-  snprintf(path, sizeof path, "/sys/bus/pci/devices/%.32s/vendor", fn);
-  if (os->read(os->ctx, path, text, sizeof text) != 0)
-    return rig_nv_reply_set(reply, RIG_NV_DENIED,
-                            "dma: the machine has no function %s", fn);
-  return rig_nv_reply_set(reply, RIG_NV_DENIED,
-                          "dma: function %s: NVIDIA's kernel driver gives no "
-                          "bus address of memory",
-                          fn);
 }
 
 static size_t kept_by_others(const struct gpu *g) {
@@ -128,12 +93,13 @@ static void fill_path(struct gpu *g, int index) {
   p->cache_bytes = -1;
   p->hang_ms = -1;
   p->bus = g->bus;
+  p->clock = &g->clock;
   p->alloc = nvk_memory_alloc;
   p->map_host = nvk_host_map;
   p->map_peer = nvk_peer_map;
   p->reaches = nvk_peer_reaches;
   p->free = nvk_memory_free;
-  p->dma = dma;
+  p->dma = nvk_dma;
   p->register_channel = nvk_channel_register;
   p->unregister_channel = nvk_channel_unregister;
   p->check = check;

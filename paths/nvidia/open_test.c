@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/clock.h"
 #include "paths/nvidia/fake.h"
 #include "paths/nvidia/nvidia.h"
 
@@ -125,7 +126,39 @@ static void test_check(void **state) {
     assert_int_equal(p->check(p->ctx, &reply), rows[i].well);
     assert_int_equal(reply.is, rows[i].well ? RIG_NV_OK : RIG_NV_FAULTED);
     assert_int_equal(reply.text[0] == '\0', rows[i].well);
-    assert_int_equal(nvidia_timer(p) >> 32, rows[i].time_1);
+    assert_int_equal(rig_nv_path_close(p), 0);
+    fake_end(&f);
+  }
+}
+
+static uint64_t no_time(void *ctx) {
+  (void)ctx;
+  return 0;
+}
+
+/* The path's clock reads the timer of the usermode region. */
+static void test_clock(void **state) {
+  static const struct {
+    uint32_t time_0, time_1;
+    uint64_t is; /* 0: it does not answer */
+  } rows[] = {{0x123456a0, 0x189abcde, 0x189abcde123456a0},
+              {UINT32_MAX, 1, 0x1ffffffff},
+              {0x20, UINT32_MAX, 0}};
+  (void)state;
+  for (size_t i = 0; i < COUNT(rows); i++) {
+    struct fake f;
+    const struct rig_nv_path *p;
+    struct clock_measure m = {0};
+    fake_init(&f);
+    f.gpus[0].time_0 = rows[i].time_0;
+    f.gpus[0].time_1 = rows[i].time_1;
+    assert_int_equal(open_gpu(&f, 0, &p), 0);
+    assert_int_equal(p->clock->kind, RIG_NV_CLOCK_USERMODE);
+    unsigned calls = f.calls;
+    assert_int_equal(clock_measure(p->clock, no_time, NULL, &m),
+                     rows[i].is != 0 ? 0 : -RIG_NV_FAULT);
+    assert_int_equal(m.timer, rows[i].is);
+    assert_int_equal(f.calls, calls); /* none of the driver */
     assert_int_equal(rig_nv_path_close(p), 0);
     fake_end(&f);
   }
@@ -284,9 +317,10 @@ static void test_close_fails(void **state) {
    0x900,                                                                      \
    1 << 28,                                                                    \
    1 << 24,                                                                    \
+   0,                                                                          \
    0}
 #define FUNCTION(bus, vendor, class24)                                         \
-  {bus, vendor, class24, false, 0, false, {0}, 0, 0, 0, 0, 0}
+  {bus, vendor, class24, false, 0, false, {0}, 0, 0, 0, 0, 0, 0}
 
 static const struct {
   const char *name;
@@ -505,37 +539,14 @@ static void test_no_bar(void **state) {
   fake_end(&f);
 }
 
-static void test_dma(void **state) {
-  static const char *const functions[][2] = {
-      {"0000:00:06.0", "gives no bus address"},
-      {"0000:07:00.0", "no function 0000:07:00.0"},
-      {"nonsense", "no address"},
-      {NULL, "no address"}};
-  struct fake f;
-  const struct rig_nv_path *p;
-  (void)state;
-  fake_init(&f);
-  assert_int_equal(open_gpu(&f, 0, &p), 0);
-  for (size_t i = 0; i < COUNT(functions); i++) {
-    struct rig_nv_memory m = {0};
-    struct rig_nv_reply reply;
-    struct rig_dma dma;
-    assert_false(p->dma(p->ctx, &m, functions[i][0], &dma, &reply));
-    assert_int_equal(reply.is, RIG_NV_DENIED);
-    assert_non_null(strstr(reply.text, functions[i][1]));
-  }
-  assert_int_equal(rig_nv_path_close(p), 0);
-  fake_end(&f);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_facts),       cmocka_unit_test(test_sequence),
-      cmocka_unit_test(test_check),       cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_options),     cmocka_unit_test(test_every_call),
-      cmocka_unit_test(test_close_fails), cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_any),         cmocka_unit_test(test_classes),
-      cmocka_unit_test(test_no_bar),      cmocka_unit_test(test_dma),
+      cmocka_unit_test(test_check),       cmocka_unit_test(test_clock),
+      cmocka_unit_test(test_refusals),    cmocka_unit_test(test_options),
+      cmocka_unit_test(test_every_call),  cmocka_unit_test(test_close_fails),
+      cmocka_unit_test(test_numbers),     cmocka_unit_test(test_any),
+      cmocka_unit_test(test_classes),     cmocka_unit_test(test_no_bar),
       cmocka_unit_test(test_beside_cuda),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,12 +22,13 @@
  *
  * Threads: `nvk_client_lock`, one for the process and of the class
  * rig_nv_lock_path, guards all of it but what is constant while a GPU is open:
- * its handles, files and addresses. The rm functions, check and reaches take
- * no lock.
+ * its handles, files and addresses. The rm functions, check, reaches and dma
+ * take no lock.
  *
  * Fork: the child must not use what the parent opened. It inherits the files,
  * which keep the RM's client alive until it ends or execs, and no mapping.
  */
+#include "core/abi/timer.h"
 #include "core/lock_order/lock_order.h"
 #include "paths/nvidia/abi/release.h"
 #include "paths/nvidia/abi/rm.h"
@@ -99,7 +100,8 @@ struct gpu {
   struct gpu *next;
   struct client *client;
   struct rig_nv_path path;
-  char bus[NVIDIA_BUS]; /* "0000:41:00.0" */
+  struct rig_nv_clock clock; /* of the registers below */
+  char bus[NVIDIA_BUS];      /* "0000:41:00.0" */
   struct nv_card card;
   int file; /* /dev/nvidiaN */
   struct uvm_uuid uuid;
@@ -202,6 +204,10 @@ bool nvk_peer_reaches(void *ctx, int index);
  * there by itself. */
 bool nvk_peers_take(void *gpu, struct rig_nv_reply *);
 bool nvk_peers_give(void *gpu, struct rig_nv_reply *);
+
+/* dma.c: takes no lock. */
+bool nvk_dma(void *ctx, const struct rig_nv_memory *, const char *fn,
+             struct rig_dma *, struct rig_nv_reply *);
 
 /* channel.c: the RM's functions of a path, and registrations. */
 void nvk_channel_functions(struct gpu *);

@@ -25,6 +25,7 @@ static const int releases[] = {570, 580, 610};
 #define NVOS02 "nv_ioctl_nvos02_parameters_with_fd"
 #define NVOS33 "nv_ioctl_nvos33_parameters_with_fd"
 #define CARD "nv_ioctl_card_info_t"
+#define EXPORT "nv_ioctl_export_to_dma_buf_fd_t"
 #define VASPACE "NV_VASPACE_ALLOCATION_PARAMETERS"
 #define MEMORY "NV_MEMORY_ALLOCATION_PARAMS"
 #define VERSION "NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS"
@@ -104,6 +105,17 @@ static const struct {
     FIELD(CARD, "minor_number", nv_card, minor),
     FIELD(CARD, "dev_name", nv_card, dev_name),
     FIELD("nv_ioctl_register_fd_t", "ctl_fd", nv_register_fd, ctl),
+    FIELD(EXPORT, "fd", nv_export, fd),
+    FIELD(EXPORT, "hClient", nv_export, client),
+    FIELD(EXPORT, "totalObjects", nv_export, total),
+    FIELD(EXPORT, "numObjects", nv_export, n),
+    FIELD(EXPORT, "index", nv_export, index),
+    FIELD(EXPORT, "totalSize", nv_export, bytes),
+    FIELD(EXPORT, "mappingType", nv_export, mapping),
+    FIELD(EXPORT, "handles", nv_export, memory),
+    FIELD(EXPORT, "offsets", nv_export, offset),
+    FIELD(EXPORT, "sizes", nv_export, size),
+    FIELD(EXPORT, "status", nv_export, status),
     FIELD("NV0080_ALLOC_PARAMETERS", "deviceId", nv_device_params, device_id),
     FIELD("NV0080_ALLOC_PARAMETERS", "hClientShare", nv_device_params,
           client_share),
@@ -276,6 +288,7 @@ static const struct {
     {"NVOS54_PARAMETERS", sizeof(struct nv_control)},
     {CARD, sizeof(struct nv_card)},
     {"nv_ioctl_register_fd_t", sizeof(struct nv_register_fd)},
+    {EXPORT, sizeof(struct nv_export)},
     {"NV0080_ALLOC_PARAMETERS", sizeof(struct nv_device_params)},
     {"NV2080_ALLOC_PARAMETERS", sizeof(struct nv_subdevice_params)},
     {MEMORY, sizeof(struct nv_memory_params)},
@@ -369,6 +382,9 @@ static const struct {
 } numbers[] = {
     NUMBER(NV_ESC_CARD_INFO),
     NUMBER(NV_ESC_REGISTER_FD),
+    NUMBER(NV_ESC_EXPORT_TO_DMABUF_FD),
+    NUMBER(NV_DMABUF_EXPORT_MAX_HANDLES),
+    NUMBER(NV_DMABUF_EXPORT_MAPPING_TYPE_DEFAULT),
     NUMBER(NV_ESC_RM_ALLOC_MEMORY),
     NUMBER(NV_ESC_RM_FREE),
     NUMBER(NV_ESC_RM_CONTROL),

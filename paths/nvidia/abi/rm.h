@@ -21,7 +21,8 @@ enum nv_escape {
   NV_ESC_RM_MAP_MEMORY = 0x4e,
   NV_ESC_RM_UNMAP_MEMORY = 0x4f,
   NV_ESC_CARD_INFO = 0xc8,
-  NV_ESC_REGISTER_FD = 0xc9
+  NV_ESC_REGISTER_FD = 0xc9,
+  NV_ESC_EXPORT_TO_DMABUF_FD = 0xd9
 };
 enum { NV_IOCTL_MAGIC = 'F' };
 
@@ -86,6 +87,25 @@ enum {
 
 struct nv_register_fd { /* nv_ioctl_register_fd_t */
   int32_t ctl;
+};
+
+enum {
+  NV_DMABUF_EXPORT_MAX_HANDLES = 128,
+  NV_DMABUF_EXPORT_MAPPING_TYPE_DEFAULT = 0
+};
+
+/* nv_ioctl_export_to_dma_buf_fd_t. A fd of -1 asks for a new buffer, and is
+ * its file on return; several calls may fill it. 580 adds bAllowMmap to pad2,
+ * which lets a process map the buffer: not asked for. */
+struct nv_export {
+  int32_t fd;
+  uint32_t client, total, n, index, pad;
+  uint64_t bytes;
+  uint8_t mapping, pad2[3];
+  uint32_t memory[NV_DMABUF_EXPORT_MAX_HANDLES], pad3;
+  uint64_t offset[NV_DMABUF_EXPORT_MAX_HANDLES];
+  uint64_t size[NV_DMABUF_EXPORT_MAX_HANDLES];
+  uint32_t status, pad4;
 };
 
 /* Parameters of allocations. */
@@ -236,6 +256,7 @@ _Static_assert(sizeof(struct nv_alloc) == 32, "NVOS21_PARAMETERS");
 _Static_assert(sizeof(struct nv_map_memory) == 56, "nvos33 with fd");
 _Static_assert(sizeof(struct nv_unmap_memory) == 32, "NVOS34_PARAMETERS");
 _Static_assert(sizeof(struct nv_control) == 32, "NVOS54_PARAMETERS");
+_Static_assert(sizeof(struct nv_export) == 2608, "export");
 _Static_assert(sizeof(struct nv_card) == 72, "nv_ioctl_card_info_t");
 _Static_assert(sizeof(struct nv_device_params) == 56, "NV0080");
 _Static_assert(sizeof(struct nv_vaspace_params) == 48, "570's vaspace");
@@ -259,13 +280,5 @@ enum nv_status {
   NV_ERR_NO_MEMORY = 0x51,
   NV_ERR_NOT_SUPPORTED = 0x56,
   NV_ERR_RESET_REQUIRED = 0x62
-};
-
-/* The usermode region (cl c361; dev_vm: the same from Turing on). */
-enum {
-  NV_USERMODE_BYTES = 0x10000,
-  NV_USERMODE_TIME_0 = 0x80,  /* low 32 bits, in ns */
-  NV_USERMODE_TIME_1 = 0x84,  /* high 29 bits */
-  NV_USERMODE_DOORBELL = 0x90 /* NOTIFY_CHANNEL_PENDING */
 };
 #endif
