@@ -12,7 +12,7 @@
 #include "stress/kernels.h"
 #include "stress/smoke.h"
 
-enum { TRIPS = 5000, BATCHES = 300, BATCH = 64, IN_FLIGHT = 8000, QUICK = 50 };
+enum { TRIPS = 5000, BATCHES = 300, BATCH = 64, IN_FLIGHT = 4000, QUICK = 50 };
 
 /* What a post is timed with, and how many of that. */
 struct work {
