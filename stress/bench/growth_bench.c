@@ -192,6 +192,7 @@ int main(int argc, char **argv) {
     fputs("growth_bench [THREADS [REPEATS]]\n", stderr);
     return 2;
   }
+  setvbuf(stdout, NULL, _IOLBF, 0); /* what is killed has told its rows */
   double tick = ticks_calibrate();
   for (unsigned i = 0; i < repeats; i++)
     for (int phase = 0; phase < PHASES; phase++)

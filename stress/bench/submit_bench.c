@@ -344,6 +344,7 @@ int main(int argc, char **argv) {
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &b.s))
     return 2;
+  setvbuf(stdout, NULL, _IOLBF, 0); /* what is killed has told its rows */
   if (!ways_make())
     return !failed("no memory");
   return b.s.callgrind ? !callgrind(&b.s) : !bench(&b);
