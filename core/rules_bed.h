@@ -79,6 +79,12 @@ static inline void read_until(const struct rig_nv *d, uint64_t v) {
   }
 }
 
+static inline size_t memories(const struct bed *b) {
+  struct model_counts c;
+  model_counts(b->model, &c);
+  return c.memories;
+}
+
 /* What the RM writes to a notifier; the status last. */
 static inline void notify(struct rig_nv *d, int q, uint32_t error) {
   unsigned char *n = d->growth.newest->channels.notifier[q].host;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Rules on stop, on what comes after it, and on a make that fails: who writes
- * the last value, what goes back, what stays and for how long. One row a rule.
+ * Rules on stop and on what comes after it: who writes the last value, what
+ * goes back, what stays and for how long. One row a rule.
  */
 #include "core/rules_bed.h"
 
@@ -17,12 +17,6 @@ struct whole {
   size_t own;     /* memories of the device's own */
   uint64_t v;     /* the last value */
 };
-
-static size_t memories(const struct bed *b) {
-  struct model_counts c;
-  model_counts(b->model, &c);
-  return c.memories;
-}
 
 /* Stalled, with work in flight. */
 static void open_whole(struct whole *w, int personality) {
@@ -345,245 +339,6 @@ static void host_stays_mapped(int personality) {
   free(page);
 }
 
-/* ---- DMA ---- */
-
-static struct {
-  int kind;
-  enum rig_nv_answer is;
-  unsigned calls;
-  uint64_t address; /* asked about */
-} bus;
-
-static bool answer_dma(void *ctx, const struct rig_nv_memory *m, const char *fn,
-                       struct rig_dma *dma, struct rig_nv_reply *reply) {
-  (void)ctx;
-  bus.calls++;
-  bus.address = m->address;
-  if (bus.is != RIG_NV_OK)
-    return rig_nv_reply_set(reply, bus.is, "the machine has no %s", fn);
-  *dma = (struct rig_dma){
-      .kind = bus.kind, .bus = 0xb05000, .fd = 7, .bytes = m->bytes};
-  return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
-}
-
-#define FN "0000:41:00.0"
-
-static void open_bus(struct bed *b, int personality, int kind) {
-  open_bed(b, personality);
-  b->g.path.dma = answer_dma;
-  memset(&bus, 0, sizeof bus);
-  bus.kind = kind;
-}
-
-/* BUS: kept where it is until the process exits, and the path in use, whatever
- * is freed, stopped and released, in any way. */
-static void bus_memory_stays(int personality) {
-  for (int way = 0; way < 3; way++) {
-    struct bed b;
-    struct rig_dma dma;
-    open_bus(&b, personality, RIG_DMA_BUS);
-    struct rig_nv_region *r = bed_region(&b, PAGE);
-    uint64_t address = rig_nv_locate(r).address;
-    DONE(rig_nv_dma(b.d, r, FN, &dma));
-    assert_int_equal(dma.kind, RIG_DMA_BUS);
-    assert_int_equal(dma.bus, 0xb05000);
-    assert_int_equal(bus.address, address);
-    assert_int_equal(rig_nv_locate(r).address, address);
-    /* A later answer of another kind takes nothing back. */
-    bus.kind = RIG_DMA_BUF;
-    DONE(rig_nv_dma(b.d, r, FN, &dma));
-    bus.is = RIG_NV_DENIED;
-    assert_int_equal(rig_nv_dma(b.d, r, FN, &dma), -RIG_NV_REFUSED);
-    unsigned calls = b.f.calls;
-    if (way == 0)
-      DONE(rig_nv_free(b.d, r));
-    if (way == 1)
-      DONE(rig_nv_free_after(b.d, r, 0));
-    assert_int_equal(b.f.calls, calls);
-    for (int i = 0; i < 8 && way < 2; i++) {
-      struct rig_nv_region *other = bed_region(&b, PAGE);
-      assert_int_not_equal(rig_nv_locate(other).address, address);
-      DONE(rig_nv_free(b.d, other));
-    }
-    DONE(rig_nv_stop(b.d, NULL));
-    if (way == 2)
-      DONE(rig_nv_free(b.d, r));
-    DONE(rig_nv_release(b.d));
-    assert_int_equal(memories(&b), 1);
-    assert_int_equal(rig_nv_path_close(b.model), -RIG_NV_INVALID);
-    assert_int_equal(sweep(&b), personality == KERNEL ? 1 : 3);
-  }
-}
-
-/* BUF: it goes back. */
-static void buffer_goes_back(int personality) {
-  struct bed b;
-  struct rig_dma dma;
-  open_bus(&b, personality, RIG_DMA_BUF);
-  struct rig_nv_region *r = bed_region(&b, PAGE);
-  DONE(rig_nv_dma(b.d, r, FN, &dma));
-  assert_int_equal(dma.fd, 7);
-  assert_int_equal(dma.bytes, PAGE);
-  DONE(rig_nv_free(b.d, r));
-  finish(&b);
-}
-
-static void dma_refusals(int personality) {
-  struct bed b, far;
-  struct rig_dma dma, before;
-  struct rig_nv_region *mapped, *view;
-  enum rig_mapping mapping;
-  void *page = aligned_alloc(PAGE, PAGE);
-  assert_non_null(page);
-  memset(&before, 0x77, sizeof before);
-  dma = before;
-  open_bus(&b, personality, 7);
-  open_bed(&far, personality);
-  struct rig_nv_region *r = bed_region(&b, PAGE),
-                       *of_far = bed_region(&far, PAGE);
-  DONE(rig_nv_map_host(b.d, page, PAGE, &mapping, &mapped));
-  DONE(rig_nv_map_peer(b.d, far.d, of_far, &mapping, &view));
-  const char *const other = "dma: not a region that rig_nv_alloc made";
-  EXPECT(rig_nv_dma(b.d, NULL, FN, &dma), RIG_NV_INVALID,
-         "dma: not a region of this device");
-  EXPECT(rig_nv_dma(b.d, of_far, FN, &dma), RIG_NV_INVALID,
-         "dma: not a region of this device");
-  EXPECT(rig_nv_dma(b.d, mapped, FN, &dma), RIG_NV_INVALID, other);
-  EXPECT(rig_nv_dma(b.d, view, FN, &dma), RIG_NV_INVALID, other);
-  EXPECT(rig_nv_dma(b.d, b.d->own_word, FN, &dma), RIG_NV_INVALID, other);
-  EXPECT(rig_nv_dma(b.d, r, NULL, &dma), RIG_NV_INVALID,
-         "dma: no bus address of a function");
-  assert_int_equal(bus.calls, 0);
-  EXPECT(rig_nv_dma(b.d, r, FN, &dma), RIG_NV_REFUSED,
-         "dma: the path answered kind 7");
-  bus.is = RIG_NV_DENIED;
-  EXPECT(rig_nv_dma(b.d, r, FN, &dma), RIG_NV_REFUSED,
-         "dma: the machine has no " FN);
-  bus.is = RIG_NV_LACKING;
-  EXPECT(rig_nv_dma(b.d, r, FN, &dma), RIG_NV_NO_MEMORY,
-         "dma: the machine has no " FN);
-  b.g.path.dma = b.f.path.dma; /* the model's, which has no functions */
-  assert_int_equal(rig_nv_dma(b.d, r, FN, &dma), -RIG_NV_REFUSED);
-  assert_non_null(strstr(rig_nv_why(), FN));
-  assert_memory_equal(&dma, &before, sizeof dma);
-  DONE(rig_nv_free(b.d, view));
-  DONE(rig_nv_free(b.d, mapped));
-  DONE(rig_nv_free(b.d, r));
-  DONE(rig_nv_free(far.d, of_far));
-  finish(&b);
-  finish(&far);
-  free(page);
-}
-
-/* ---- make ---- */
-
-/* The device of a make, and what it came to. */
-struct making {
-  const struct rig_nv_path *model;
-  struct failing_path f;
-  struct bed b; /* its allocator */
-};
-
-static int try_make(struct making *m, struct rig_nv **d) {
-  const struct rig_nv_allocator host = {bed_alloc, bed_release, &m->b};
-  struct rig_nv_options o;
-  struct device_sizes z;
-  device_sizes_init(&z);
-  z.entries = 64;
-  z.segment_bytes = 8192;
-  z.launch_bytes = 16384;
-  z.in_flight = 16;
-  rig_nv_options_init(&o);
-  o.allocator = &host;
-  return device_make_sized(&m->f.path, &o, &z, d);
-}
-
-static void open_making(struct making *m, int personality) {
-  memset(m, 0, sizeof *m);
-  pthread_mutex_init(&m->b.mutex, NULL);
-  bed_options(&m->b, personality, 0x900);
-  m->b.mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  DONE(rig_nv_path_model(&m->b.o, &m->model));
-  failing_path_init(&m->f, m->model);
-}
-
-/* Memories that a group's objects name: its block and its notifiers. */
-enum { NAMED = 3 };
-
-/* The reason is make's own, and says exactly what stays. */
-static void check_reason(const struct making *m, unsigned n, unsigned also,
-                         int personality) {
-  const char *reason = rig_nv_why(), *failed = m->f.failed;
-  const char *second = m->f.failed_also ? m->f.failed_also : "";
-  struct model_counts c;
-  char first[64];
-  model_counts(m->model, &c);
-  bool objects = c.objects != 0 || c.registrations != 0;
-  size_t named = strstr(reason, "the memory") ? NAMED : 0;
-  size_t unfreed = strcmp(second, "path_free") == 0;
-  bool stays = objects || c.memories != 0;
-  snprintf(first, sizeof first, ": %s failed on purpose", failed);
-  const char *at = strstr(reason, first);
-  bool right = at != NULL && c.memories == named + unfreed &&
-               (objects || named == 0) &&
-               strchr(reason, ';') == (stays ? strchr(at, ';') : NULL) &&
-               strstr(reason, second) != NULL;
-  if (personality == KERNEL && second[0] == 0)
-    right = right && !stays;
-  if (!right)
-    fail_msg("calls %u, %s, and %u, %s: %zu objects, %zu memories, %zu "
-             "registrations stay: %s",
-             n, failed, also, second, c.objects, c.memories, c.registrations,
-             reason);
-}
-
-/* The n-th call of a make fails, and the also-th; false where the make was
- * over before the n-th. *more: there was an also-th. */
-static bool make_fails_at(int personality, unsigned n, unsigned also,
-                          bool *more) {
-  struct making m;
-  struct rig_nv *d = NULL;
-  open_making(&m, personality);
-  m.f.answer = RIG_NV_FAULTED;
-  m.f.fail_at = n;
-  m.f.also_at = also;
-  int e = try_make(&m, &d);
-  bool failed = m.f.failed != NULL;
-  *more = m.f.failed_also != NULL;
-  m.f.fail_at = m.f.also_at = 0;
-  if (failed) {
-    assert_int_equal(e, -RIG_NV_REFUSED);
-    assert_null(d);
-    assert_int_equal(m.b.live, 0);
-    check_reason(&m, n, also, personality);
-  } else {
-    DONE(e);
-    DONE(rig_nv_stop(d, NULL));
-    DONE(rig_nv_release(d));
-  }
-  if (failed || personality == KERNEL) { /* p is as good as before */
-    DONE(try_make(&m, &d));
-    read_until(d, submit_nothing(d));
-    DONE(rig_nv_stop(d, NULL));
-    DONE(rig_nv_release(d));
-  }
-  (void)failing_path_sweep(&m.f);
-  DONE(rig_nv_path_close(m.model));
-  return failed;
-}
-
-static void make_that_fails(int personality) {
-  unsigned pairs = 0, n = 1;
-  for (bool more = true; make_fails_at(personality, n, 0, &more); n++) {
-    pairs++;
-    for (unsigned also = n + 1;
-         make_fails_at(personality, n, also, &more) && more; also++)
-      pairs++;
-  }
-  printf("  %u failing makes\n", pairs);
-  assert_true(pairs > 80);
-}
-
 static const struct rule rules[] = {
     {"stop raises a free's Fault once it has stopped the device and given "
      "back every other memory; others it drops, and asks the path to stop.",
@@ -608,13 +363,6 @@ static const struct rule rules[] = {
      own_word_stays},
     {"Host pages must stay mapped until the region is freed.",
      host_stays_mapped},
-    {"For Bus, the driver must keep the memory where it is until the process "
-     "exits.",
-     bus_memory_stays},
-    {"A buffer keeps nothing.", buffer_goes_back},
-    {"dma is Error why, and only of a region alloc made.", dma_refusals},
-    {"A failed make frees what it allocated, or its message says what stays.",
-     make_that_fails},
 };
 
 static void test_rules(void **state) {

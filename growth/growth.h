@@ -8,8 +8,8 @@
  *
  *   rings.newest --> record 3 --older--> record 2 --> record 1 --> record 0
  *                    channels            launches     segments[0]  channels
- *                                                                  segments[0,
- * 1] launches
+ *                                                                  segments[]
+ *                                                                  launches
  *
  * A record holds what was made for its generation: a piece is a channel set,
  * a segment ring, or the launch ring. Records stay until stop, so whoever goes
@@ -31,10 +31,9 @@
  * submission touches a piece only before its value is reached (stress/coop
  * checks that), so for those the timeline would do; the grace period is for
  * who reads notifiers, and it keeps that from being a condition on every line
- * between the tail and the doorbell. The look
- * at the word, and what follows, is made by the device's next growth or
- * allocation. Nobody calls back later: a worker thread for that survives
- * neither fork nor dlclose.
+ * between the tail and the doorbell. The look at the word, and what follows, is
+ * made by the device's next growth or allocation. Nobody calls back later: a
+ * worker thread for that survives neither fork nor dlclose.
  *
  * Until stop stay: the segment and launch rings of the open, and channels where
  * the RM frees no object, 26 replaced sets at most: each has a ring twice as

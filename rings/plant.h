@@ -37,6 +37,10 @@
  *   MARK_OLDER      a value's cursor says the generation of the value before.
  *                   The next value installs the new rings again, from 0, over
  *                   what this one wrote; the seat shows it to the old ones.
+ *   OWED_TAKEN      who first sees a record of setup is to tell of it, by an
+ *                   exchange, and not the value whose swap moves the cursor on
+ *                   to it. A thread that loses its swap, or is answered LATER,
+ *                   tells nobody, and neither does anybody else.
  *   STARVE          a post takes the old channels while new ones are ready:
  *                   there is always a value in flight, and no value is ever
  *                   the first on the new ones.

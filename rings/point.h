@@ -2,9 +2,9 @@
 #ifndef RINGS_POINT_H
 #define RINGS_POINT_H
 /*
- * Points: steps of a submission, or of a look at faults, at which a test stops a thread. A build with
- * -DRING_POINTS calls the function below, which the test has, at each of them;
- * every other build has nothing there.
+ * Points: steps of a submission, or of a look at faults, at which a test stops
+ * a thread. A build with -DRING_POINTS calls the function below, which the test
+ * has, at each of them; every other build has nothing there.
  *
  *   reserve  SWAP        the node is written, the tail is not swapped
  *            SWAPPED     it is: the value is this thread's

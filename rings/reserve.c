@@ -77,12 +77,20 @@ static bool led(const struct ring_plan *p, const struct ring_need *need,
          (p->setup && p->to.setup != p->from.setup);
 }
 
+/* Planted: whether some thread has looked at the record before. */
+static bool taken(uint32_t seq) {
+  static shared_32 last;
+  return shared_exchange_32(&last, seq) == seq;
+}
+
 /* The record that a value on COMPUTE brings its channel up to. Loaded after
  * the tail, so never one from before the tail's. */
 static void take_setup(const struct rings *r, struct ring_plan *p) {
   p->setup = ring_rcu_dereference(&r->setup);
   if (p->setup)
     p->to.setup = p->setup->seq;
+  if (PLANTED(RING_PLANT_OWED_TAKEN) && p->setup && taken(p->setup->seq))
+    p->from.setup = p->setup->seq;
 }
 
 /* Puts the counts of p->from into the terms of p->generation: all of a ring
