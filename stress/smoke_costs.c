@@ -35,6 +35,61 @@ static bool alloc_cost(struct smoke *s, int kind, uint64_t n) {
   return true;
 }
 
+/* What small allocations cost while another thread pins and unpins much. */
+struct pinner {
+  struct smoke *smoke;
+  uint64_t bytes;
+  unsigned times, stop; /* (atomic) */
+  bool ok;
+};
+
+static void *pinner(void *arg) {
+  struct pinner *p = arg;
+  while (p->ok && !__atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
+    struct rig_nv_region *r;
+    p->ok = (rig_nv_alloc(p->smoke->device, RIG_PINNED, p->bytes, &r) == 0 &&
+             rig_nv_free(p->smoke->device, r) == 0) ||
+            smoke_failed("a thread's alloc or free: %s", rig_nv_why());
+    /* Relaxed: both only say when to stop and that it began. */
+    __atomic_add_fetch(&p->times, 1, __ATOMIC_RELAXED);
+  }
+  return NULL;
+}
+
+static bool small_cost(struct smoke *s, const char *beside) {
+  uint64_t sum = 0, most = 0;
+  int times = s->quick ? TIMES / QUICK : TIMES;
+  for (int i = 0; i < times; i++) {
+    struct rig_nv_region *r;
+    uint64_t begun = device_now();
+    if (rig_nv_alloc(s->device, RIG_DEVICE, 4096, &r) != 0 ||
+        rig_nv_free(s->device, r) != 0)
+      return smoke_failed("alloc or free: %s", rig_nv_why());
+    uint64_t ns = device_now() - begun;
+    sum += ns;
+    most = ns > most ? ns : most;
+  }
+  printf("alloc and free of 4 KiB Device, %s: %" PRIu64 " us, at most %" PRIu64
+         " us\n",
+         beside, sum / (uint64_t)times / 1000, most / 1000);
+  return true;
+}
+
+static bool beside_cost(struct smoke *s) {
+  struct pinner p = {.smoke = s, .bytes = 16 << 20, .ok = true};
+  pthread_t thread;
+  if (!small_cost(s, "alone"))
+    return false;
+  if (pthread_create(&thread, NULL, pinner, &p) != 0)
+    return smoke_failed("no thread");
+  while (__atomic_load_n(&p.times, __ATOMIC_RELAXED) == 0)
+    sched_yield();
+  bool ok = small_cost(s, "beside a thread that pins 16 MiB");
+  __atomic_store_n(&p.stop, 1, __ATOMIC_RELAXED);
+  pthread_join(thread, NULL);
+  return ok && p.ok;
+}
+
 static bool map_cost(struct smoke *s, uint64_t n) {
   void *p =
       mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -202,7 +257,7 @@ bool smoke_costs(struct smoke *s) {
   for (int k = 0; k < 3; k++)
     if (!alloc_cost(s, k, 4 << 10) || !alloc_cost(s, k, 16 << 20))
       return false;
-  return map_cost(s, 4 << 10) && map_cost(s, 64 << 20) && check_cost(s) &&
-         store_cost(s, 0, "uncached") &&
+  return beside_cost(s) && map_cost(s, 4 << 10) && map_cost(s, 64 << 20) &&
+         check_cost(s) && store_cost(s, 0, "uncached") &&
          store_cost(s, RIG_NV_COMBINE, "write-combined") && relays(s);
 }

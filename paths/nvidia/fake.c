@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "paths/nvidia/abi/rows.h"
 
@@ -15,8 +16,55 @@ void fake_broke(struct fake *f, const char *format, ...) {
   va_end(args);
 }
 
+/* The call in the middle of which others run gets its own parameters back. */
+static void hold(struct fake *f) {
+  const char *is = f->state->is;
+  unsigned char *arg = f->state->arg;
+  f->hold_name = NULL;
+  f->held = true;
+  pthread_cond_broadcast(&f->moved);
+  while (f->held)
+    pthread_cond_wait(&f->moved, &f->lock);
+  f->state->is = is;
+  f->state->arg = arg;
+}
+
+void fake_hold(struct fake *f, const char *name) {
+  pthread_mutex_lock(&f->lock);
+  f->hold_name = name;
+  pthread_mutex_unlock(&f->lock);
+}
+
+bool fake_held(struct fake *f) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  t.tv_sec += 10;
+  pthread_mutex_lock(&f->lock);
+  while (!f->held && pthread_cond_timedwait(&f->moved, &f->lock, &t) == 0) {
+  }
+  bool held = f->held;
+  pthread_mutex_unlock(&f->lock);
+  return held;
+}
+
+void fake_go(struct fake *f) {
+  pthread_mutex_lock(&f->lock);
+  f->held = false;
+  pthread_cond_broadcast(&f->moved);
+  pthread_mutex_unlock(&f->lock);
+}
+
+unsigned fake_calls(struct fake *f) {
+  pthread_mutex_lock(&f->lock);
+  unsigned n = f->calls;
+  pthread_mutex_unlock(&f->lock);
+  return n;
+}
+
 /* Notes the call; true where it is to fail. */
 bool fake_fails(struct fake *f, const char *name) {
+  if (f->hold_name != NULL && strcmp(name, f->hold_name) == 0)
+    hold(f);
   size_t used = strlen(f->log);
   snprintf(f->log + used, sizeof f->log - used, "%s\n", name);
   f->calls++;
@@ -125,8 +173,8 @@ uint64_t fake_failing_status(const struct fake *f) {
 
 /* The table of system calls. */
 
-static int fake_ioctl(void *ctx, int fd, uint32_t request, void *arg,
-                      size_t bytes) {
+static int run_ioctl(void *ctx, int fd, uint32_t request, void *arg,
+                     size_t bytes) {
   struct fake *f = ctx;
   struct file *file = fake_file_of(f, fd);
   if (file == NULL) {
@@ -138,7 +186,7 @@ static int fake_ioctl(void *ctx, int fd, uint32_t request, void *arg,
                    : fake_escape(f, file, request, bytes);
 }
 
-static int fake_open(void *ctx, const char *path) {
+static int run_open(void *ctx, const char *path) {
   struct fake *f = ctx;
   struct file is = {.open = true, .gpu = -1};
   unsigned minor;
@@ -165,7 +213,7 @@ static int fake_open(void *ctx, const char *path) {
   return -EMFILE;
 }
 
-static int fake_close(void *ctx, int fd) {
+static int run_close(void *ctx, int fd) {
   struct fake *f = ctx;
   struct file *file = fake_file_of(f, fd);
   bool fail = fake_fails(f, "close");
@@ -181,7 +229,7 @@ static int fake_close(void *ctx, int fd) {
   return fail ? -EIO : 0;
 }
 
-static int fake_map(void *ctx, int fd, size_t n, void **p) {
+static int run_map(void *ctx, int fd, size_t n, void **p) {
   struct fake *f = ctx;
   struct fake_state *s = f->state;
   struct file *file = fd < 0 ? NULL : fake_file_of(f, fd);
@@ -208,7 +256,7 @@ static int fake_map(void *ctx, int fd, size_t n, void **p) {
   return 0;
 }
 
-static int fake_unmap(void *ctx, void *p, size_t n) {
+static int run_unmap(void *ctx, void *p, size_t n) {
   struct fake *f = ctx;
   struct fake_state *s = f->state;
   if (fake_fails(f, "unmap"))
@@ -225,6 +273,22 @@ static int fake_unmap(void *ctx, void *p, size_t n) {
   fake_broke(f, "munmap of no mapping");
   return -EINVAL;
 }
+
+/* One call at a time. */
+#define ALONE(name, parameters, call)                                          \
+  static int fake_##name parameters {                                          \
+    struct fake *f = ctx;                                                      \
+    pthread_mutex_lock(&f->lock);                                              \
+    int r = run_##name call;                                                   \
+    pthread_mutex_unlock(&f->lock);                                            \
+    return r;                                                                  \
+  }
+ALONE(open, (void *ctx, const char *path), (ctx, path))
+ALONE(close, (void *ctx, int fd), (ctx, fd))
+ALONE(ioctl, (void *ctx, int fd, uint32_t request, void *arg, size_t bytes),
+      (ctx, fd, request, arg, bytes))
+ALONE(map, (void *ctx, int fd, size_t n, void **p), (ctx, fd, n, p))
+ALONE(unmap, (void *ctx, void *p, size_t n), (ctx, p, n))
 
 static int fake_read(void *ctx, const char *path, char *text, size_t n) {
   struct fake *f = ctx;
@@ -277,6 +341,8 @@ void fake_init(struct fake *f) {
                                .sm_version = 0x900,
                                .memory = UINT64_C(1) << 30,
                                .bar = UINT64_C(1) << 28}}};
+  pthread_mutex_init(&f->lock, NULL);
+  pthread_cond_init(&f->moved, NULL);
   rows_read(&f->structs, "rm_structs.tsv");
   rows_read(&f->constants, "rm_consts.tsv");
   f->state = calloc(1, sizeof *f->state);
@@ -296,6 +362,8 @@ void fake_end(struct fake *f) {
   for (size_t i = 0; i < f->state->nmappings; i++)
     munmap(f->state->mappings[i].at, f->state->mappings[i].n);
   free(f->state);
+  pthread_mutex_destroy(&f->lock);
+  pthread_cond_destroy(&f->moved);
   for (size_t i = 0; i < f->structs.n; i++)
     free(PTR(f->structs.row[i][0]));
   for (size_t i = 0; i < f->constants.n; i++)

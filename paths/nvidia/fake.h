@@ -15,8 +15,11 @@
  *   a DMA buffer is of one whole object of a GPU's memory, by its own file
  *   UVM's ranges are whole pages, apart, and named as they were made
  *
- * It can fail the n-th call of all. Threads: one at a time.
+ * It can fail the n-th call of all, and hold one in the middle while others go
+ * on. Threads: any; the fields, and what is called between tests' threads, one.
  */
+#include <pthread.h>
+
 #include "core/abi/tsv.h"
 #include "paths/nvidia/os.h"
 
@@ -65,7 +68,19 @@ struct fake {
 
   struct tsv structs, constants;
   struct fake_state *state;
+  pthread_mutex_t lock; /* one call runs */
+  pthread_cond_t moved;
+  const char *hold_name; /* the next call of this name is held */
+  bool held;
 };
+
+/* The next call of this name is held as it begins, until fake_go. */
+void fake_hold(struct fake *, const char *name);
+/* Waits for it, 10 s at most; whether one is held. */
+bool fake_held(struct fake *);
+void fake_go(struct fake *);
+/* How many calls there were, while others may be made. */
+unsigned fake_calls(struct fake *);
 
 /* An H200 at 0000:00:06.0 under 580.159.04, with 1 GiB of memory. */
 void fake_init(struct fake *);

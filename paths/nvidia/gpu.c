@@ -276,14 +276,13 @@ static bool take_flush(void *of, struct rig_nv_reply *reply) {
   struct span *s = nvk_span_new(g, RIG_MAPPED, NVIDIA_PAGE);
   if (s == NULL)
     return done(reply);
-  if (!nvk_span_make(s, false, &lacks)) {
+  if (!nvk_span_whole(s, &g->flush, &lacks)) {
+    g->flush.span = NULL;
     /* What has no room is no failure; a failure is. */
     return lacks.is == RIG_NV_LACKING
                ? done(reply)
                : rig_nv_reply_set(reply, lacks.is, "%s", lacks.text);
   }
-  if (!nvk_span_view(s, g, &g->flush, reply))
-    return false;
   g->path.flush = (volatile uint32_t *)(void *)s->host;
   g->path.put_mapped = true; /* posted writes of one BAR */
   return true;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * Memory: a span is made in steps and ends by the same backwards, from
- * wherever it came to.
+ * wherever it came to. The steps run without the lock (state.h).
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/abi/classes.h"
@@ -49,12 +50,12 @@ static bool take_host(struct span *s, struct rig_nv_reply *reply) {
   return true;
 }
 
-/* The host's pages, pinned, under a handle of ours. */
+/* The host's pages, pinned, under the handle of ours that the span has. */
 static bool describe_host(struct span *s, struct rig_nv_reply *reply) {
-  struct client *c = s->gpu->client;
+  const struct client *c = s->gpu->client;
   struct nv_alloc_memory p = {.root = c->root,
                               .parent = s->gpu->path.device,
-                              .object = c->next_handle,
+                              .object = s->handle,
                               .cls = NV01_MEMORY_SYSTEM_OS_DESCRIPTOR,
                               .flags = NVOS02_FLAGS_PHYSICALITY_NONCONTIGUOUS |
                                        NVOS02_FLAGS_COHERENCY_CACHED |
@@ -62,11 +63,8 @@ static bool describe_host(struct span *s, struct rig_nv_reply *reply) {
                               .memory = (uintptr_t)s->host,
                               .limit = s->range.bytes - 1,
                               .fd = -1};
-  if (!nvk_call_escape(c, s->gpu->file, NV_ESC_RM_ALLOC_MEMORY, &p, sizeof p,
-                       &p.status, "host memory of the RM", reply))
-    return false;
-  s->handle = c->next_handle++;
-  return true;
+  return nvk_call_escape(c, s->gpu->file, NV_ESC_RM_ALLOC_MEMORY, &p, sizeof p,
+                         &p.status, "host memory of the RM", reply);
 }
 
 static bool take_object(struct span *s, struct rig_nv_reply *reply) {
@@ -202,11 +200,16 @@ static void discard(struct span *s) {
 
 bool nvk_span_end(struct span *s, struct rig_nv_reply *reply) {
   bool ok = rig_nv_reply_set(reply, RIG_NV_OK, "%s", "") && give_back(s, reply);
-  if (ok)
-    discard(s);
-  else
-    s->kept = true;
+  s->kept = !ok;
   return ok;
+}
+
+void nvk_span_told(struct span *s) {
+  s->busy = false;
+  if (s->made == SPAN_PLACED)
+    discard(s);
+  else if (s->kept)
+    s->views->memories = 0; /* one view, and nobody's memory */
 }
 
 static bool make_steps(struct span *s, bool combine,
@@ -226,7 +229,8 @@ static bool make_steps(struct span *s, bool combine,
   return true;
 }
 
-bool nvk_span_make(struct span *s, bool combine, struct rig_nv_reply *reply) {
+bool nvk_span_place(struct span *s, struct memory *m,
+                    struct rig_nv_reply *reply) {
   struct client *c = s->gpu->client;
   struct view *v = calloc(1, sizeof *v);
   uint64_t n = s->range.bytes;
@@ -239,17 +243,35 @@ bool nvk_span_make(struct span *s, bool combine, struct rig_nv_reply *reply) {
         reply, RIG_NV_LACKING,
         "alloc: no addresses for %" PRIu64 " bytes of %s memory", n, kind);
   }
+  if (s->kind == RIG_PINNED)
+    s->handle = c->next_handle++; /* the RM names host memory as it is told */
   v->gpu = s->gpu;
+  v->memories = 1;
   s->views = v;
   s->next = c->spans;
+  s->busy = true;
   c->spans = s;
-  if (make_steps(s, combine, reply))
-    return true;
+  *m = (struct memory){s, s->gpu};
+  return true;
+}
+
+bool nvk_span_make(struct span *s, bool combine, struct rig_nv_reply *reply) {
   struct rig_nv_reply undone;
+  if (make_steps(s, combine, reply))
+    return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
   if (!nvk_span_end(s, &undone))
     rig_nv_reply_set(reply, reply->is, "%s; memory stays: %s", reply->text,
                      undone.text);
   return false;
+}
+
+bool nvk_span_whole(struct span *s, struct memory *m,
+                    struct rig_nv_reply *reply) {
+  if (!nvk_span_place(s, m, reply))
+    return false;
+  bool ok = nvk_span_make(s, false, reply);
+  nvk_span_told(s);
+  return ok;
 }
 
 static struct view *view_of(const struct span *s, const struct gpu *g) {
@@ -282,7 +304,7 @@ bool nvk_span_view(struct span *s, struct gpu *g, struct memory *m,
 /* Takes out a view of no memories; true where it was the last. */
 static bool last_view(struct span *s, struct view *v) {
   if (s->views == v && v->next == NULL)
-    return true; /* stays, for nvk_span_end */
+    return true; /* stays, for the span's end */
   struct view **link = &s->views;
   while (*link != v)
     link = &(*link)->next;
@@ -291,15 +313,29 @@ static bool last_view(struct span *s, struct view *v) {
   return false;
 }
 
-bool nvk_memory_end(struct memory *m, struct rig_nv_reply *reply) {
+struct span *nvk_memory_drop(struct memory *m, bool *ok,
+                             struct rig_nv_reply *reply) {
   struct span *s = m->span;
   struct view *v = view_of(s, m->gpu);
-  const struct gpu *g = m->gpu;
+  *ok = rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
   if (--v->memories > 0)
-    return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
-  if (last_view(s, v))
-    return nvk_span_end(s, reply);
-  return nvk_span_unmap(s, g, reply);
+    return NULL;
+  if (last_view(s, v)) {
+    s->busy = true;
+    return s;
+  }
+  *ok = nvk_span_unmap(s, m->gpu, reply);
+  return NULL;
+}
+
+bool nvk_memory_end(struct memory *m, struct rig_nv_reply *reply) {
+  bool ok;
+  struct span *s = nvk_memory_drop(m, &ok, reply);
+  if (s == NULL)
+    return ok;
+  ok = nvk_span_end(s, reply);
+  nvk_span_told(s);
+  return ok;
 }
 
 void nvk_spans_forget(struct gpu *g) {
@@ -328,24 +364,33 @@ void nvk_memory_describe(struct memory *m, uint64_t at, uint64_t n,
                                 .bytes = n};
 }
 
-static bool alloc_locked(struct gpu *g, struct memory *m, int kind, uint64_t n,
-                         bool combine, struct rig_nv_memory *out,
-                         struct rig_nv_reply *reply) {
-  if (kind == RIG_MAPPED && g->path.flush == NULL)
-    return rig_nv_reply_set(reply, RIG_NV_LACKING,
-                            "alloc: no Mapped memory: the BAR had no room for "
-                            "a flush word");
+void nvk_lock_again(void) {
+  if (rig_nv_lock_take(&nvk_client_lock) == 0)
+    return;
+  fprintf(stderr, "%s\n", rig_nv_why());
+  abort();
+}
+
+/* The span of fresh memory, placed and counted; NULL with the reply. */
+static struct span *place_locked(struct gpu *g, struct memory *m, int kind,
+                                 uint64_t n, struct rig_nv_reply *reply) {
+  if (kind == RIG_MAPPED && g->path.flush == NULL) {
+    rig_nv_reply_set(reply, RIG_NV_LACKING,
+                     "alloc: no Mapped memory: the BAR had no room for a flush "
+                     "word");
+    return NULL;
+  }
   struct span *s = nvk_span_new(g, kind, n);
-  if (s == NULL)
-    return rig_nv_reply_set(reply, RIG_NV_LACKING,
-                            "alloc: no %" PRIu64 " bytes of %s memory", n,
-                            kinds[kind]);
-  if (!nvk_span_make(s, combine, reply))
-    return false;
-  (void)nvk_span_view(s, g, m, reply); /* its view is there */
+  if (s == NULL) {
+    rig_nv_reply_set(reply, RIG_NV_LACKING,
+                     "alloc: no %" PRIu64 " bytes of %s memory", n,
+                     kinds[kind]);
+    return NULL;
+  }
+  if (!nvk_span_place(s, m, reply))
+    return NULL;
   g->memories++;
-  nvk_memory_describe(m, 0, n, out);
-  return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
+  return s;
 }
 
 bool nvk_memory_alloc(void *ctx, enum rig_memory kind, uint64_t n,
@@ -366,20 +411,42 @@ bool nvk_memory_alloc(void *ctx, enum rig_memory kind, uint64_t n,
     free(m);
     return rig_nv_reply_set(reply, RIG_NV_WRONG, "%s", rig_nv_why());
   }
-  bool ok = alloc_locked(g, m, k, n, flags & RIG_NV_COMBINE, out, reply);
+  struct span *s = place_locked(g, m, k, n, reply);
+  bool ok = s != NULL;
+  if (ok) {
+    rig_nv_lock_give(&nvk_client_lock);
+    ok = nvk_span_make(s, flags & RIG_NV_COMBINE, reply);
+    nvk_lock_again();
+    nvk_memory_told(g, s, ok);
+  }
   rig_nv_lock_give(&nvk_client_lock);
-  if (!ok)
+  if (ok)
+    nvk_memory_describe(m, 0, n, out);
+  else
     free(m);
   return ok;
+}
+
+void nvk_memory_told(struct gpu *g, struct span *s, bool lives) {
+  nvk_span_told(s);
+  if (!lives)
+    g->memories--;
 }
 
 bool nvk_memory_free(void *ctx, const struct rig_nv_memory *memory,
                      struct rig_nv_reply *reply) {
   struct gpu *g = ctx;
   struct memory *m = memory->data;
+  bool ok;
   if (rig_nv_lock_take(&nvk_client_lock))
     return rig_nv_reply_set(reply, RIG_NV_WRONG, "%s", rig_nv_why());
-  bool ok = nvk_memory_end(m, reply);
+  struct span *s = nvk_memory_drop(m, &ok, reply);
+  if (s != NULL) {
+    rig_nv_lock_give(&nvk_client_lock);
+    ok = nvk_span_end(s, reply);
+    nvk_lock_again();
+    nvk_span_told(s);
+  }
   g->memories--;
   rig_nv_lock_give(&nvk_client_lock);
   free(m);

@@ -41,7 +41,7 @@ static size_t kept_by_others(const struct gpu *g) {
   size_t n = 0;
   for (const struct span *s = g->client->spans; s != NULL; s = s->next)
     for (const struct view *v = s->views; v != NULL; v = v->next)
-      n += s->gpu == g && v->gpu != g && v->memories != 0;
+      n += s->gpu == g && v->gpu != g && (v->memories != 0 || s->busy);
   return n;
 }
 

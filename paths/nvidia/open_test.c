@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "core/lock_order/lock_order.h"
 #include "paths/nvidia/fake.h"
 #include "paths/nvidia/nvidia.h"
 
@@ -539,15 +540,57 @@ static void test_no_bar(void **state) {
   fake_end(&f);
 }
 
+/* Called inside a lock of a path's, each of them is refused, with nothing
+ * changed. */
+static void test_lock_held(void **state) {
+  struct fake f;
+  const struct rig_nv_path *p, *q = NULL;
+  struct rig_nv_lock l;
+  struct rig_nv_memory m, none = {0};
+  struct rig_nv_reply reply;
+  enum rig_mapping is;
+  (void)state;
+  fake_init(&f);
+  assert_int_equal(rig_nv_lock_init(&l, &rig_nv_lock_path), 0);
+  assert_int_equal(open_gpu(&f, 0, &p), 0);
+  assert_true(p->alloc(p->ctx, RIG_PINNED, 4096, 0, &m, &reply));
+  unsigned calls = f.calls;
+  assert_int_equal(rig_nv_lock_take(&l), 0);
+  assert_int_equal(open_gpu(&f, 0, &q), -RIG_NV_INVALID);
+  assert_int_equal(rig_nv_path_close(p), -RIG_NV_INVALID);
+#define REFUSED(call)                                                          \
+  do {                                                                         \
+    reply.is = RIG_NV_OK;                                                      \
+    assert_false(call);                                                        \
+    assert_int_equal(reply.is, RIG_NV_WRONG);                                  \
+    assert_non_null(strstr(reply.text, "lock \"path\""));                      \
+  } while (0)
+  REFUSED(p->alloc(p->ctx, RIG_DEVICE, 4096, 0, &none, &reply));
+  REFUSED(p->map_host(p->ctx, m.host, 4096, &is, &none, &reply));
+  REFUSED(p->map_peer(p->ctx, &m, &is, &none, &reply));
+  REFUSED(p->free(p->ctx, &m, &reply));
+  REFUSED(p->register_channel(p->ctx, 1, &reply));
+  REFUSED(p->unregister_channel(p->ctx, 1, &reply));
+  assert_true(p->check(p->ctx, &reply)); /* takes none */
+  rig_nv_lock_give(&l);
+  assert_int_equal(f.calls, calls);
+  assert_null(q);
+  assert_true(p->free(p->ctx, &m, &reply));
+  assert_int_equal(rig_nv_path_close(p), 0);
+  assert_true(fake_nothing(&f));
+  rig_nv_lock_fini(&l);
+  fake_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_facts),       cmocka_unit_test(test_sequence),
-      cmocka_unit_test(test_check),       cmocka_unit_test(test_clock),
-      cmocka_unit_test(test_refusals),    cmocka_unit_test(test_options),
-      cmocka_unit_test(test_every_call),  cmocka_unit_test(test_close_fails),
-      cmocka_unit_test(test_numbers),     cmocka_unit_test(test_any),
-      cmocka_unit_test(test_classes),     cmocka_unit_test(test_no_bar),
-      cmocka_unit_test(test_beside_cuda),
+      cmocka_unit_test(test_facts),      cmocka_unit_test(test_sequence),
+      cmocka_unit_test(test_check),      cmocka_unit_test(test_clock),
+      cmocka_unit_test(test_refusals),   cmocka_unit_test(test_options),
+      cmocka_unit_test(test_every_call), cmocka_unit_test(test_close_fails),
+      cmocka_unit_test(test_numbers),    cmocka_unit_test(test_any),
+      cmocka_unit_test(test_classes),    cmocka_unit_test(test_no_bar),
+      cmocka_unit_test(test_lock_held),  cmocka_unit_test(test_beside_cuda),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

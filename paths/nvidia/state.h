@@ -17,13 +17,24 @@
  *                          -> GPU's mapping -> host's mapping (Mapped)
  *   memory's end     the same backwards
  *
+ * The driver takes milliseconds to pin and unpin large memory. So a span is
+ * placed with the lock, made or ended without it, and told with it again:
+ *
+ *   place, busy ----------- make ------------ not busy, or gone
+ *   not found, busy ------- end ------------- gone, or kept
+ *     with the lock       without it            with it
+ *
+ * A busy span is its thread's alone. Its addresses are taken from the first to
+ * the last, so nobody else gets them in between; a map_host that overlaps it
+ * waits; and its GPU counts it among its memories, so it is not closed.
+ *
  * The client opens with the first GPU and ends with the last one: then nothing
  * of the process is left in the driver.
  *
  * Threads: `nvk_client_lock`, one for the process and of the class
- * rig_nv_lock_path, guards all of it but what is constant while a GPU is open:
- * its handles, files and addresses. The rm functions, check, reaches and dma
- * take no lock.
+ * rig_nv_lock_path, guards all of it but what is constant while a GPU is open,
+ * its handles, files and addresses, and what a busy span's thread has for
+ * itself. The rm functions, check, reaches and dma take no lock.
  *
  * Fork: the child must not use what the parent opened. It inherits the files,
  * which keep the RM's client alive until it ends or execs, and no mapping.
@@ -84,6 +95,8 @@ struct span {
   int kind;            /* enum rig_memory */
   bool of_caller;      /* map_host's; kind is RIG_PINNED */
   bool kept;           /* its end failed: it stays until the GPU is closed */
+  bool busy;           /* a thread makes or ends it, and has what follows for
+                        * itself; and `kept`, but not the caller's `host` */
   enum span_step made; /* the last step that is done */
   uint32_t handle;
   char *host;          /* of its first byte, or NULL */
@@ -167,12 +180,18 @@ void nvk_range_remove(struct client *, struct range *);
 bool nvk_gpu_open(struct gpu *, struct rig_nv_reply *);
 bool nvk_gpu_close(struct gpu *, struct rig_nv_reply *);
 
-/* memory.c, with the lock held, but the path's functions. */
+/* memory.c, with the lock held, but where it says otherwise and in the path's
+ * functions. */
 struct span *nvk_span_new(struct gpu *, int kind, uint64_t n);
-/* Takes the steps up to SPAN_WHOLE for its GPU. */
+/* Places it, busy, with one memory for its GPU; false frees it. */
+bool nvk_span_place(struct span *, struct memory *, struct rig_nv_reply *);
+/* Of a busy span, with or without the lock: takes the steps up to SPAN_WHOLE
+ * for its GPU, and gives back what a failure leaves. */
 bool nvk_span_make(struct span *, bool combine, struct rig_nv_reply *);
-/* Ends and frees it; a span whose end fails is kept. */
-bool nvk_span_end(struct span *, struct rig_nv_reply *);
+/* It is not busy any more: whole, or gone, or kept where its end failed. */
+void nvk_span_told(struct span *);
+/* Places and makes it in one. */
+bool nvk_span_whole(struct span *, struct memory *, struct rig_nv_reply *);
 /* Maps the span for another GPU, and unmaps it. */
 bool nvk_span_map(const struct span *, const struct gpu *,
                   struct rig_nv_reply *);
@@ -182,14 +201,24 @@ bool nvk_span_unmap(const struct span *, const struct gpu *,
  * Where it fails *m is unchanged. */
 bool nvk_span_view(struct span *, struct gpu *, struct memory *,
                    struct rig_nv_reply *);
-/* Gives it back; ends the span with its last view. */
+/* Gives it back. Of the span's last memory: the span, busy, to be ended and
+ * told; else NULL, with *ok. */
+struct span *nvk_memory_drop(struct memory *, bool *ok, struct rig_nv_reply *);
+/* Of a busy span, with or without the lock. */
+bool nvk_span_end(struct span *, struct rig_nv_reply *);
+/* Drops it, ends and tells. */
 bool nvk_memory_end(struct memory *, struct rig_nv_reply *);
+/* The lock again, where the thread has just had it: what allowed that take
+ * allows this one. */
+void nvk_lock_again(void);
 /* Spans that the GPU made and could not end. Its objects are gone. */
 void nvk_spans_forget(struct gpu *);
 bool nvk_memory_alloc(void *ctx, enum rig_memory, uint64_t n, unsigned flags,
                       struct rig_nv_memory *, struct rig_nv_reply *);
 bool nvk_memory_free(void *ctx, const struct rig_nv_memory *,
                      struct rig_nv_reply *);
+/* With the lock: the span of one of the GPU's memories was made, or failed. */
+void nvk_memory_told(struct gpu *, struct span *, bool lives);
 /* Fills in what the device gets, of a memory from byte `at` of its span. */
 void nvk_memory_describe(struct memory *, uint64_t at, uint64_t n,
                          struct rig_nv_memory *);
