@@ -2,9 +2,9 @@
 #ifndef TOOLS_RIG_NV_SYSTEM_BED_H
 #define TOOLS_RIG_NV_SYSTEM_BED_H
 /*
- * A made-up machine: files in a temporary folder, of which
- * those in /dev say what a device file there would, and the fake driver. It is
- * the healthy one with a row's changes.
+ * A made-up machine: files in a temporary folder, of which those in /dev say
+ * what a device file there would, and the fake driver. It is the healthy one
+ * with a row's changes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -143,6 +143,7 @@ static void machine_make(struct machine *m, const struct change *changes,
   m->system.user = 1000;
   m->system.driver = &m->fake.os;
 }
+
 static void machine_end(struct machine *m) {
   fake_end(&m->fake);
   remove_all(m->root);
