@@ -106,15 +106,10 @@ static int check_path(const struct rig_nv_path *p,
     return why(RIG_NV_INVALID, "make: not a path of this version");
   int release = p->rm.release;
   *layout = abi_rm_layout(release);
-  if (release != 570 && release != 580 && release != 610 && release != 615)
-    return why(RIG_NV_REFUSED,
-               "make: release %d of the resource manager: "
-               "570, 580, 610 and 615 are supported",
-               release);
   if (*layout == NULL)
     return why(RIG_NV_REFUSED,
-               "make: release %d of the resource manager: the "
-               "layout of its parameters is not known",
+               "make: release %d of the resource manager: the layouts of 570, "
+               "580 and 610 alone are known",
                release);
   const struct rig_nv_gpu *g = &p->gpu;
   if (!abi_class_known(ABI_CHANNEL_CLASS, g->channel_class))

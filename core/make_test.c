@@ -11,14 +11,14 @@ static const struct {
   int release;
   const char *text;
 } releases[] = {
-    {0, "make: release 0 of the resource manager: 570, 580, 610 and 615 are "
-        "supported"},
-    {569, "make: release 569 of the resource manager: 570, 580, 610 and 615 "
-          "are supported"},
-    {590, "make: release 590 of the resource manager: 570, 580, 610 and 615 "
-          "are supported"},
-    {615, "make: release 615 of the resource manager: the layout of its "
-          "parameters is not known"},
+    {0, "make: release 0 of the resource manager: the layouts of 570, 580 and "
+        "610 alone are known"},
+    {569, "make: release 569 of the resource manager: the layouts of 570, 580 "
+          "and 610 alone are known"},
+    {590, "make: release 590 of the resource manager: the layouts of 570, 580 "
+          "and 610 alone are known"},
+    {615, "make: release 615 of the resource manager: the layouts of 570, 580 "
+          "and 610 alone are known"},
 };
 
 static void test_releases(void **state) {
