@@ -37,32 +37,58 @@ static size_t above(const struct model *m, uint64_t at) {
   return low;
 }
 
-static struct model_span *reach(struct model *m, uint64_t at, uint64_t *n) {
+/* The span whose pages hold `at`, or NULL. */
+static struct model_span *holder(struct model *m, uint64_t at) {
   size_t i = above(m, at);
-  if (i == m->nspans)
-    return NULL;
-  struct model_span *s = m->spans[i];
-  if (at < s->at || at - s->at >= s->bytes)
-    return NULL;
-  if (s->share && model_share_gone(s->share))
-    return NULL;
+  return i < m->nspans && m->spans[i]->at <= at ? m->spans[i] : NULL;
+}
+
+/* Whether the span, which holds `at`, lets work go there; *n as reach has it.
+ */
+static bool lets(const struct model_span *s, uint64_t at, uint64_t *n) {
+  if (at - s->at >= s->bytes || (s->share && model_share_gone(s->share)))
+    return false;
   uint64_t left = s->bytes - (at - s->at);
   if (*n > left)
     *n = left;
-  return s;
+  return true;
 }
 
-char *model_reach(struct model *m, uint64_t at, uint64_t *n) {
-  struct model_span *s = reach(m, at, n);
-  return s ? s->gpu + (at - s->at) : NULL;
+static struct model_span *reach(struct model *m, uint64_t at, uint64_t *n) {
+  struct model_span *s = holder(m, at);
+  return s && lets(s, at, n) ? s : NULL;
 }
 
 static struct model_twin twin(const struct model_span *s, uint64_t at) {
   return (struct model_twin){s->gpu + at, s->host + at, s->post};
 }
 
+/* As the MMU has it. What it leads to is reached, whoever's it is. */
+static bool walk(struct model *m, uint64_t at, uint64_t *n, bool writes,
+                 struct model_twin *t) {
+  struct model_span *s = holder(m, at);
+  if (s && !lets(s, at, n))
+    return false;
+  char *p = m->backing->reach(m->backing->ctx, at, writes, n);
+  if (!p)
+    return false;
+  struct model_post *post = s ? s->post : NULL;
+  *t = (struct model_twin){p, post ? s->host + (at - s->at) : p, post};
+  return true;
+}
+
+char *model_reach(struct model *m, uint64_t at, uint64_t *n) {
+  struct model_twin t;
+  if (m->backing)
+    return walk(m, at, n, false, &t) ? t.gpu : NULL;
+  struct model_span *s = reach(m, at, n);
+  return s ? s->gpu + (at - s->at) : NULL;
+}
+
 bool model_reach_write(struct model *m, uint64_t at, uint64_t *n,
                        struct model_twin *t) {
+  if (m->backing)
+    return walk(m, at, n, true, t);
   struct model_span *s = reach(m, at, n);
   if (s)
     *t = twin(s, at - s->at);
@@ -140,6 +166,8 @@ static bool insert(struct model *m, struct model_span *s) {
 
 /* Takes the span out of the GPU's addresses. */
 static void take_out(struct model *m, struct model_span *s) {
+  if (s->backed)
+    m->backing->hide(m->backing->ctx, s->backed);
   size_t i = above(m, s->at);
   memmove(m->spans + i, m->spans + i + 1,
           (m->nspans - i - 1) * sizeof *m->spans);
@@ -147,27 +175,35 @@ static void take_out(struct model *m, struct model_span *s) {
   *budgeted(m, s) -= s->budgeted;
 }
 
-/* Gives back the memory of a span that no model reaches. */
-static void release(struct model_span *s) {
+/* The memory of a span that is out of the GPU's addresses; a backed one's with
+ * the lock held. */
+static void unmap(struct model *m, struct model_span *s) {
+  if (s->mapped && s->gpu != s->host)
+    munmap(m->backing ? s->host : s->gpu, s->mapped);
+  if (s->backed)
+    m->backing->drop(m->backing->ctx, s->backed);
+  else if (s->mapped)
+    munmap(s->host, s->mapped);
+}
+
+/* Gives back the memory of a span that no model reaches; locked as unmap. */
+static void release(struct model *m, struct model_span *s) {
   if (!s)
     return;
   if (s->share)
     model_share_drop(s->share);
   if (s->post && s->mapped)
     model_post_remove(s->post, s);
-  if (s->mapped && s->gpu != s->host)
-    munmap(s->gpu, s->mapped);
-  if (s->mapped)
-    munmap(s->host, s->mapped);
+  unmap(m, s);
   free(s);
 }
 
 static void drop(struct model *m, struct model_span *s) {
   take_out(m, s);
-  release(s);
+  release(m, s);
 }
 
-static void poison(char *p, uint64_t n) {
+void model_poison(char *p, uint64_t n) {
   if (n <= 2 * POISONED) {
     memset(p, MODEL_POISON, n);
     return;
@@ -213,21 +249,49 @@ static bool fits(const struct model *m, int kind, uint64_t n) {
   return n <= all && pages(n) <= all - m->used[kind];
 }
 
-/* A span of n bytes with addresses and no memory yet; NULL where they lack. */
-static struct model_span *span_new(struct model *m, int kind, uint64_t n) {
+/* Addresses of the wish's kind, of the model's own choice; `at` is 0 where
+ * they lack. */
+static struct model_block own_block(struct model *m,
+                                    const struct model_wish *w) {
+  bool device = w->kind == RIG_DEVICE;
+  return (struct model_block){place(m, device ? MODEL_HIGH : MODEL_LOW,
+                                    device ? RIG_NV_WINDOWS : MODEL_HIGH,
+                                    w->bytes),
+                              w->host, NULL};
+}
+
+/* A span with addresses, and with memory where it is the caller's or a
+ * backing's; NULL where they lack. */
+static struct model_span *span_new(struct model *m,
+                                   const struct model_wish *wish) {
+  struct model_block b = {0};
   struct model_span *s = calloc(1, sizeof *s);
   if (!s)
     return NULL;
-  bool device = kind == RIG_DEVICE;
-  s->kind = kind;
-  s->bytes = n;
-  s->budgeted = pages(n);
-  s->at = place(m, device ? MODEL_HIGH : MODEL_LOW,
-                device ? RIG_NV_WINDOWS : MODEL_HIGH, n);
-  if (s->at)
-    return s;
+  if (!m->backing)
+    b = own_block(m, wish);
+  else if (!m->backing->place(m->backing->ctx, wish, &b))
+    b.at = 0;
+  if (!b.at) {
+    free(s);
+    return NULL;
+  }
+  *s = (struct model_span){.at = b.at,
+                           .bytes = wish->bytes,
+                           .host = wish->host,
+                           .gpu = b.bytes,
+                           .backed = b.own,
+                           .budgeted = pages(wish->bytes),
+                           .kind = (int)wish->kind};
+  return s;
+}
+
+/* Undoes span_new of a span that was not inserted. */
+static void span_undo(struct model *m, struct model_span *s) {
+  if (s->backed)
+    m->backing->hide(m->backing->ctx, s->backed);
+  unmap(m, s);
   free(s);
-  return NULL;
 }
 
 static char *fresh(uint64_t n) {
@@ -235,62 +299,83 @@ static char *fresh(uint64_t n) {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED)
     return NULL;
-  poison(p, n);
+  model_poison(p, n);
   return p;
+}
+
+/* New memory for the span, which the GPU sees apart where `apart`. */
+static bool span_fill(struct model *m, struct model_span *s, bool apart) {
+  const uint64_t n = pages(s->bytes);
+  if (!m->backing)
+    s->gpu = fresh(n);
+  s->host = apart ? fresh(n) : s->gpu;
+  s->mapped = n;
+  if ((s->gpu || m->backing) && (s->host || !apart))
+    return true;
+  if (s->gpu && !m->backing)
+    munmap(s->gpu, n);
+  if (s->host && apart)
+    munmap(s->host, n);
+  s->mapped = 0;
+  return false;
 }
 
 /* A span of n bytes of new memory, which the GPU sees apart where `post`. */
 static struct model_span *span_fresh(struct model *m, int kind, uint64_t n,
                                      struct model_post *post) {
-  struct model_span *s = span_new(m, kind, n);
+  const struct model_wish wish = {.kind = (enum rig_memory)kind, .bytes = n};
+  struct model_span *s = span_new(m, &wish);
   if (!s)
     return NULL;
-  s->mapped = pages(n);
-  s->host = fresh(s->mapped);
-  s->gpu = s->host && post ? fresh(s->mapped) : s->host;
-  if (s->gpu && insert(m, s)) {
+  if (span_fill(m, s, post) && insert(m, s)) {
     if (post)
       model_post_add(post, s);
     return s;
   }
-  if (s->gpu && s->gpu != s->host)
-    munmap(s->gpu, s->mapped);
-  if (s->host)
-    munmap(s->host, s->mapped);
-  free(s);
+  span_undo(m, s);
   return NULL;
 }
 
 /* A span of n bytes of the caller's memory. */
 static struct model_span *span_of_host(struct model *m, uint64_t n, char *p) {
-  struct model_span *s = span_new(m, RIG_PINNED, n);
+  const struct model_wish wish = {.kind = RIG_PINNED, .bytes = n, .host = p};
+  struct model_span *s = span_new(m, &wish);
   if (!s)
     return NULL;
-  s->host = s->gpu = p;
+  s->gpu = p;
   if (insert(m, s))
     return s;
-  free(s);
+  span_undo(m, s);
   return NULL;
 }
 
 struct model_memory *model_view_new(struct model *m,
                                     const struct model_span *of, uint64_t n) {
   uint64_t all = m->options.peer_bytes;
+  const struct model_wish wish = {.kind = (enum rig_memory)of->kind,
+                                  .bytes = n,
+                                  .view = of->share->block,
+                                  .from = of->at};
   if (n > all || pages(n) > all - m->viewed)
     return NULL;
-  struct model_span *s = span_new(m, of->kind, n);
+  struct model_span *s = span_new(m, &wish);
   if (!s)
     return NULL;
   s->host = of->host;
   s->gpu = of->gpu;
   s->post = of->post;
   s->share = of->share;
-  struct model_memory *r = NULL;
-  if (insert(m, s) && !(r = record(m, s, 0, n)))
-    take_out(m, s);
-  if (!r)
-    free(s);
-  return r;
+  if (!insert(m, s)) {
+    span_undo(m, s);
+    return NULL;
+  }
+  struct model_memory *r = record(m, s, 0, n);
+  if (r)
+    return r;
+  take_out(m, s);
+  unmap(m, s);
+  free(s);
+  return NULL;
 }
 
 static const char *const kinds[] = {"Device", "Pinned", "Mapped"};
@@ -452,6 +537,15 @@ static struct model_span *forget(struct model *m, struct model_memory *r) {
   return s;
 }
 
+/* As release, with no lock held. */
+static void release_alone(struct model *m, struct model_span *s) {
+  struct rig_nv_reply reply;
+  const bool locks = s && s->backed && model_enter(m, &reply);
+  release(m, s);
+  if (locks)
+    model_leave(m);
+}
+
 /* Views of the memory fault from the viewers' next turns on. */
 static bool end_views(struct model_memory *r) {
   if (!r->share)
@@ -485,7 +579,7 @@ bool model_free(void *ctx, const struct rig_nv_memory *memory,
   model_leave(m);
   if (viewed)
     model_peers_pass(m);
-  release(s);
+  release_alone(m, s);
   return ok;
 }
 
@@ -514,6 +608,6 @@ void model_flush_open(struct model *m) {
 
 void model_memories_close(struct model *m) {
   while (m->memories)
-    release(forget(m, m->memories));
+    release(m, forget(m, m->memories));
   free(m->spans);
 }
