@@ -125,7 +125,7 @@ static void notify_both(struct rig_nv *d, const uint32_t errors[QUEUES]) {
 }
 
 static void last_value_by_its_writers(int personality) {
-  if (personality == PCI)
+  if (personality != KERNEL)
     return; /* its stop ends them: stop_that_fails */
   for (size_t i = 0; i < COUNT(lasting); i++) {
     struct whole w;
@@ -188,7 +188,7 @@ static void word_passes_on(int personality) {
     struct bed b;
     struct rig_nv_options o;
     bed_options(&b, personality, 0x900);
-    DONE(rig_nv_path_model(&b.o, &b.model));
+    DONE(model_path_open(b.is, &b.o, &b.model));
     failing_path_init(&b.f, b.model);
     memset(array, 0, PAGE);
     rig_nv_options_init(&o);
@@ -503,7 +503,7 @@ static void open_making(struct making *m, int personality) {
   pthread_mutex_init(&m->b.mutex, NULL);
   bed_options(&m->b, personality, 0x900);
   m->b.mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  DONE(rig_nv_path_model(&m->b.o, &m->model));
+  DONE(model_path_open(m->b.is, &m->b.o, &m->model));
   failing_path_init(&m->f, m->model);
 }
 

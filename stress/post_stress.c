@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/device.h"
+#include "paths/pci/model_path.h"
 #include "stress/kernels.h"
 #include "stress/post_run.h"
 #include "tools/allocator.h"
@@ -27,6 +28,7 @@ struct settings {
   uint64_t submissions, seed, start;
   unsigned threads, row, mode, patience_s;
   bool one_start, row_given, mode_given, quiet;
+  enum model_path path; /* MODEL_PATHS: both that walk no tables */
 };
 
 struct row {
@@ -96,7 +98,7 @@ enum { MODES = sizeof modes / sizeof *modes, TURN = 1 };
 struct test {
   const struct settings *settings;
   const struct row *row;
-  enum rig_nv_personality personality;
+  enum model_path model;
   unsigned mode;
   uint64_t start;
   const struct rig_nv_path *path;
@@ -107,26 +109,23 @@ struct test {
   struct post_run run;
 };
 
-static const char *personality(const struct test *t) {
-  return t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel";
-}
-
 static int failed(const struct test *t, const char *what, const char *cause) {
   const struct settings *s = t->settings;
-  fprintf(stderr,
-          "post_stress: %s: %s\n"
-          "  %s personality, rings %s\n"
-          "  again: --seed=%" PRIu64 " --start=%" PRIu64
-          " --row=%u --mode=%u --threads=%u --submissions=%" PRIu64 "\n",
-          what, cause, personality(t), t->row->name, s->seed, t->start,
-          (unsigned)(t->row - rows), t->mode, s->threads, s->submissions);
+  fprintf(
+      stderr,
+      "post_stress: %s: %s\n"
+      "  rings %s\n"
+      "  again: --seed=%" PRIu64 " --start=%" PRIu64
+      " --row=%u --mode=%u --path=%s --threads=%u --submissions=%" PRIu64 "\n",
+      what, cause, t->row->name, s->seed, t->start, (unsigned)(t->row - rows),
+      t->mode, model_path_name(t->model), s->threads, s->submissions);
   return 1;
 }
 
 static void progress(const struct test *t, uint64_t done, uint64_t of) {
   if (!t->settings->quiet && isatty(STDERR_FILENO))
     fprintf(stderr, "\r%-22s %-6s %s %12" PRIu64 " of %" PRIu64, t->row->name,
-            personality(t), modes[t->mode], done, of);
+            model_path_name(t->model), modes[t->mode], done, of);
 }
 
 static int rounds(struct test *t) {
@@ -144,8 +143,8 @@ static void print_tally(const struct test *t, uint64_t bells) {
   printf("%-22s %-6s %s from %20" PRIu64 ": FITS %" PRIu64 " LATER %" PRIu64
          " NEVER %" PRIu64 " GROW %" PRIu64 " BUSY %" PRIu64 " rooms %" PRIu64
          "; values a doorbell %.2f\n",
-         t->row->name, personality(t), modes[t->mode], t->start, a->fits,
-         a->later, a->never, a->grow, a->busy, a->rooms,
+         t->row->name, model_path_name(t->model), modes[t->mode], t->start,
+         a->fits, a->later, a->never, a->grow, a->busy, a->rooms,
          bells ? (double)a->fits / (double)bells : 0);
   fflush(stdout);
 }
@@ -219,9 +218,8 @@ static int with_device(struct test *t) {
 static int with_path(struct test *t) {
   struct rig_nv_model_options o;
   rig_nv_model_options_init(&o);
-  o.personality = t->personality;
   o.seed = t->settings->seed ^ t->start;
-  if (rig_nv_path_model(&o, &t->path))
+  if (model_path_open(t->model, &o, &t->path))
     return failed(t, "opening the model", rig_nv_why());
   int is = with_device(t);
   if (is != 0)
@@ -229,15 +227,20 @@ static int with_path(struct test *t) {
   return rig_nv_path_close(t->path) ? failed(t, "close", rig_nv_why()) : 0;
 }
 
+static bool wanted(const struct settings *s, unsigned p) {
+  return s->path == MODEL_PATHS ? !model_path_walks((enum model_path)p)
+                                : s->path == (enum model_path)p;
+}
+
 static int row_and_mode(const struct settings *s, unsigned row, unsigned mode) {
   for (unsigned i = 0; i < (s->one_start ? 1 : STARTS); i++)
-    for (int p = 0; p < 2; p++) {
+    for (int p = 0; p < MODEL_PATHS; p++) {
       struct test t = {.settings = s,
                        .row = &rows[row],
-                       .personality = p ? RIG_NV_LIKE_PCI : RIG_NV_LIKE_KERNEL,
+                       .model = (enum model_path)p,
                        .mode = mode,
                        .start = s->one_start ? s->start : starts[i]};
-      if (with_path(&t))
+      if (wanted(s, (unsigned)p) && with_path(&t))
         return 1;
     }
   return 0;
@@ -292,6 +295,11 @@ static error_t option(int key, char *text, struct argp_state *state) {
   case 'p':
     s->patience_s = (unsigned)number(text, 1, 3600, state);
     return 0;
+  case 'a':
+    s->path = model_path_of(text);
+    if (s->path == MODEL_PATHS)
+      argp_error(state, "no path '%s'", text);
+    return 0;
   case 'q':
     s->quiet = true;
     return 0;
@@ -310,6 +318,8 @@ int main(int argc, char **argv) {
       {"mode", 'm', "N", 0, "0: post mode alone; 1: turn mode alone", 0},
       {"threads", 't', "T", 0, "That submit (4)", 0},
       {"patience", 'p', "SECONDS", 0, "Of each wait for a value (60)", 0},
+      {"path", 'a', "PATH", 0, "kernel, pci, v2 or v3 alone (kernel, then pci)",
+       0},
       {"quiet", 'q', NULL, 0, "No progress", 0},
       {0}};
   static const struct argp argp = {
@@ -317,8 +327,11 @@ int main(int argc, char **argv) {
       NULL,    "Threads that submit to the model at the same time.",
       NULL,    NULL,
       NULL};
-  struct settings s = {
-      .submissions = 200, .seed = 1, .threads = 4, .patience_s = 60};
+  struct settings s = {.submissions = 200,
+                       .seed = 1,
+                       .threads = 4,
+                       .patience_s = 60,
+                       .path = MODEL_PATHS};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &s))
     return 2;

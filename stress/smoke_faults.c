@@ -52,7 +52,7 @@ static bool kernel(struct smoke *s, struct rig_nv_region *r) {
     uint64_t params[4];
   } args = {{{1, 1, 1}, {32, 1, 1}, 0, 0},
             {at + (UINT64_C(64) << 30), at, 64, 1}};
-  bool real = strcmp(s->path_name, "model") != 0;
+  bool real = strcmp(s->path_name, "nvidia") == 0;
   if (kernels_make(s->device, real ? NULL : s->path, &k) != 0)
     return smoke_failed("kernels: %s", rig_nv_why());
   struct rig_part p =

@@ -101,7 +101,7 @@ static bool many_launches(struct smoke *s, size_t n) {
   } *calls = malloc(n * sizeof *calls);
   struct rig_part *parts = malloc(n * sizeof *parts);
   unsigned char *bytes = calloc(2, n);
-  bool real = strcmp(s->path_name, "model") != 0;
+  bool real = strcmp(s->path_name, "nvidia") == 0;
   if (calls == NULL || parts == NULL || bytes == NULL ||
       kernels_make(s->device, real ? NULL : s->path, &k) != 0 ||
       rig_nv_alloc(s->device, RIG_DEVICE, 2 * n, &r) != 0)
@@ -137,7 +137,7 @@ bool smoke_growth(struct smoke *s) {
   struct other others[OTHERS] = {{0}};
   uint32_t stop = 0;
   uint64_t posts = 0;
-  bool real = strcmp(s->path_name, "model") != 0, ok = true;
+  bool real = strcmp(s->path_name, "nvidia") == 0, ok = true;
   for (int i = 0; i < OTHERS; i++) {
     others[i] = (struct other){.smoke = s, .stop = &stop};
     if (rig_nv_alloc(s->device, RIG_PINNED, 4096, &others[i].region) != 0 ||

@@ -56,7 +56,7 @@ static bool run(struct smoke *s, const struct rig_nv_function *e,
 static bool fails(int e) { return e != 0 && !smoke_failed("%s", rig_nv_why()); }
 
 static bool real(const struct smoke *s) {
-  return strcmp(s->path_name, "model") != 0;
+  return strcmp(s->path_name, "nvidia") == 0;
 }
 
 /* Words of the device's memory, for a check. */
