@@ -18,8 +18,9 @@
  * its address, and one that reach grants is made, also where the model knows
  * of no memory there.
  *
- * Threads: the model's lock is held in all of them; in unrefer and close none
- * is. The engine calls reach, and nothing else but fault.
+ * Threads: the model's lock is held in all of them; not in close, and unrefer
+ * is any thread's, also once the backing is closed. The engine calls reach,
+ * and nothing else but fault.
  */
 #include "paths/model/model.h"
 

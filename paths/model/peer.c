@@ -108,8 +108,8 @@ void model_share_drop(struct model_share *s) {
   if (!last)
     return;
   ck_pr_fence_acquire(); /* pairs with the other droppers' fence */
-  if (s->backing)
-    s->backing->unrefer(s->block);
+  if (s->unrefer)
+    s->unrefer(s->block);
   free(s);
 }
 
@@ -154,7 +154,7 @@ static void refer(struct model *m, struct model_memory *r, struct seen *s) {
     if (r->share)
       r->share->refs = 1;
     if (r->share && m->backing) {
-      r->share->backing = m->backing;
+      r->share->unrefer = m->backing->unrefer;
       r->share->block = m->backing->refer(r->span->backed);
     }
   }

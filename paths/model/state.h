@@ -58,10 +58,10 @@ enum { FAULT_READ = 0, FAULT_WRITE = 1, FAULTS = 4 };
 
 /* A memory's bond with its views: it goes with the last of them. */
 struct model_share {
-  unsigned refs;                       /* views, and the memory itself */
-  unsigned gone;                       /* the memory was freed; views fault */
-  const struct model_backing *backing; /* of `block`, or NULL */
-  void *block;                         /* what views need of it */
+  unsigned refs; /* views, and the memory itself */
+  unsigned gone; /* the memory was freed; views fault */
+  void *block;   /* what views need of it, where its owner has a backing */
+  void (*unrefer)(void *block); /* the owner may be closed by then */
 };
 
 /* GPU addresses [at, at + bytes) and the host memory behind them. Where the
@@ -254,7 +254,7 @@ void model_leave(struct model *);
 uint64_t model_random(struct model *);
 unsigned model_below(struct model *, unsigned n);
 
-/* memory.c. The host address of GPU address `at`, and in *n the bytes from it
+/* spans.c, memory.c. The host address of GPU address `at`, and in *n the bytes from it
  * on, at most *n, that one span holds; NULL where none does. */
 char *model_reach(struct model *, uint64_t at, uint64_t *n);
 /* As model_reach, for what the GPU writes; false where no span holds it. */

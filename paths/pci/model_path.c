@@ -13,13 +13,12 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define PAGE (UINT64_C(1) << PAGE_LOG2)
+#define LARGE (2 * MIB) /* a page of bit 21 */
 #define MUCH (8 * MIB)
-#define SPACE_FIRST UINT64_C(0x6000000000)
 #define BOOT MIB
-#define MOST_MEMORY                                                            \
-  (UINT64_C(1) << 37)   /* that entries of both versions hold                  \
-                         */
-#define LARGE (2 * MIB) /* page */
+#define SPACE_FIRST UINT64_C(0x6000000000)
+/* That entries of both versions hold. */
+#define MOST_MEMORY (UINT64_C(1) << 37)
 
 enum { MOST_RANGES = 4, GUARD_PAGES = 16 };
 
@@ -43,9 +42,9 @@ struct block {
   /* ---- */
   struct space_hold hold;
   uint64_t bytes; /* mapped from hold.at on */
-  bool takes,
-      lets;    /* it owns its physical memory; the board was let reach it */
-  char *fresh; /* host memory of its own */
+  bool takes;     /* it owns its physical memory */
+  bool lets;      /* the board was let reach it */
+  char *fresh;    /* host memory of its own */
 };
 
 static uint64_t whole(uint64_t n) { return (n + PAGE - 1) / PAGE * PAGE; }
