@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "core/device.h"
-#include "paths/model/model.h"
+#include "paths/pci/model_path.h"
 #include "stress/post_run.h"
 #include "stress/random.h"
 #include "tools/allocator.h"
@@ -41,7 +41,7 @@ struct test {
   const struct settings *settings;
   uint64_t seed;
   unsigned mode;
-  enum rig_nv_personality personality;
+  enum model_path is;
   const struct rig_nv_path *model;
   struct rig_nv_path path; /* the model's, which lacks at random */
   struct rig_nv *device;
@@ -57,10 +57,9 @@ static int failed(const struct test *t, const char *what, const char *cause) {
   const struct settings *s = t->settings;
   fprintf(stderr,
           "growth_stress: %s: %s\n"
-          "  %s personality\n"
+          "  model path %s\n"
           "  again: --seed=%" PRIu64 " --mode=%u --threads=%u --devices=1\n",
-          what, cause, t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel",
-          t->seed, t->mode, s->threads);
+          what, cause, model_path_name(t->is), t->seed, t->mode, s->threads);
   return 1;
 }
 
@@ -136,14 +135,14 @@ static int check_kept(struct test *t) {
   model_counts(t->model, &c);
   size_t sets = 1;
   for (const struct ring_generation *k = g; k->older; k = k->older)
-    sets += t->personality == RIG_NV_LIKE_PCI && k->channels_born == k->id;
+    sets += model_path_is_pci(t->is) && k->channels_born == k->id;
   size_t rings = 3 + (g->launches.born != 0);
   for (int q = 0; q < QUEUES; q++)
     rings += g->channel[q].segments_born != 0;
   /* arena, scratch, chain; joins, word and staging; of a set, the block and
    * notifiers. Where nothing is freed, failed growths leave more. */
   size_t want = ARENA_REGIONS + 2 + 3 + 3 * sets + rings;
-  bool exact = t->personality == RIG_NV_LIKE_KERNEL;
+  bool exact = t->is == MODEL_PATH_KERNEL;
   if (exact ? c.memories != want : c.memories < want) {
     char what[128];
     snprintf(what, sizeof what, "%zu memories live, not %zu", c.memories, want);
@@ -251,9 +250,8 @@ static int with_path(struct test *t) {
   struct rig_nv_model_options o;
   struct model_counts c;
   rig_nv_model_options_init(&o);
-  o.personality = t->personality;
   o.seed = t->seed;
-  if (rig_nv_path_model(&o, &t->model))
+  if (model_path_open(t->is, &o, &t->model))
     return failed(t, "opening the model", rig_nv_why());
   inner = t->model;
   t->path = *t->model;
@@ -280,13 +278,15 @@ static void add(struct post_tally *sum, const struct post_tally *t) {
 }
 
 static int in_mode(const struct settings *s, unsigned mode) {
+  static const enum model_path paths[] = {MODEL_PATH_PCI,    MODEL_PATH_KERNEL,
+                                          MODEL_PATH_KERNEL, MODEL_PATH_V2,
+                                          MODEL_PATH_KERNEL, MODEL_PATH_V3};
   struct post_tally sum = {0};
   uint64_t generations = 0;
   for (uint64_t i = 0; i < s->devices; i++) {
     struct test t = {.settings = s,
                      .seed = s->seed + i,
-                     .personality = (s->seed + i) % 3 ? RIG_NV_LIKE_KERNEL
-                                                      : RIG_NV_LIKE_PCI,
+                     .is = paths[(s->seed + i) % 6],
                      .mode = mode};
     if (with_path(&t))
       return 1;
