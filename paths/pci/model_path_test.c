@@ -282,20 +282,20 @@ static void test_strangers(void **state) {
 /* All of the budget in one piece and in many, again and again. */
 static void test_room(void **state) {
   (void)state;
-  static const uint64_t pieces[] = {1, 3, 64, 500};
+  static const uint64_t pieces[] = {1, 3, 60, 120};
   for (int is = 0; is < MODEL_PATHS; is++)
     for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
       struct rig_nv_model_options o;
       const struct rig_nv_path *p;
-      struct rig_nv_memory m[500];
+      struct rig_nv_memory m[120];
       struct rig_nv_reply reply;
       rig_nv_model_options_init(&o);
-      o.device_bytes = 500 * MIB;
+      o.device_bytes = 120 * MIB;
       if (model_path_open((enum model_path)is, &o, &p) != 0)
         fail_msg("open: %s", rig_nv_why());
       for (int round = 0; round < 2; round++) {
         for (uint64_t i = 0; i < pieces[k]; i++)
-          if (!p->alloc(p->ctx, RIG_DEVICE, 500 / pieces[k] * MIB, 0, &m[i],
+          if (!p->alloc(p->ctx, RIG_DEVICE, 120 / pieces[k] * MIB, 0, &m[i],
                         &reply))
             fail_msg("%s, of %d: %s", model_path_name((enum model_path)is),
                      (int)pieces[k], reply.text);
