@@ -155,13 +155,14 @@ void board_bar(struct board *b, const void *p, uint64_t n) {
 }
 
 int board_peer(struct board *b, struct board *other) {
-  for (int i = 0; i < PEERS; i++) {
+  for (unsigned k = 0; k < PEERS; k++) {
+    const unsigned i = (unsigned)((b->o.seed + k) % PEERS);
     if (b->peers[i] == NULL) {
       board_hold(other);
       b->peers[i] = other;
     }
     if (b->peers[i] == other)
-      return i;
+      return (int)i;
   }
   return -1;
 }

@@ -17,7 +17,8 @@
  * where the board was told of it alone, as behind an IOMMU: its bus addresses
  * are the process's own.
  *
- * The seed evicts pages from the TLB. Plants are bugs for tests to catch.
+ * The seed evicts pages from the TLB and numbers peers. Plants are bugs for
+ * tests to catch.
  *
  * Threads: one call at a time on a board, but board_hold and board_drop any. A
  * board's peers read and write its memory meanwhile.

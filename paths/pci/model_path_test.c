@@ -27,7 +27,13 @@ struct bed {
 };
 
 static bool wrong(struct bed *b, const char *what) {
-  snprintf(b->text, sizeof b->text, "%s: %s", what, rig_nv_why());
+  snprintf(b->text, sizeof b->text, "%s", what);
+  return false;
+}
+
+/* A call that failed, or did so for another reason. */
+static bool refused(struct bed *b, const char *call) {
+  snprintf(b->text, sizeof b->text, "%s: %s", call, rig_nv_why());
   return false;
 }
 
@@ -70,16 +76,16 @@ static bool moves(struct bed *b, enum rig_memory kind, uint64_t *freed) {
   for (int i = 0; i < BYTES; i++)
     b->sent[i] = (unsigned char)rand();
   if (rig_nv_alloc(b->d, kind, BYTES, &r) != 0)
-    return wrong(b, "alloc");
+    return refused(b, "alloc");
   if (rig_nv_alloc(b->d, RIG_DEVICE, BYTES, &other) != 0)
     fail_msg("alloc: %s", rig_nv_why());
   memset(b->found, 0, BYTES);
   if (rig_nv_upload(b->d, r, 0, b->sent, BYTES) != 0)
-    ok = wrong(b, "upload");
+    ok = refused(b, "upload");
   else if (copy(b, at(other) + 3, at(r) + 1, BYTES - 3) != 0)
-    ok = wrong(b, "copy");
+    ok = refused(b, "copy");
   else if (rig_nv_download(b->d, other, 3, b->found, BYTES - 3) != 0)
-    ok = wrong(b, "download");
+    ok = refused(b, "download");
   else if (memcmp(b->sent + 1, b->found, BYTES - 3) != 0)
     ok = wrong(b, "other bytes");
   *freed = at(r);
@@ -95,7 +101,7 @@ static bool works(struct bed *b) {
   char fault[TEXT];
   uint64_t freed = 0;
   if (rig_nv_alloc(b->d, RIG_DEVICE, BYTES, &keep) != 0)
-    return wrong(b, "alloc");
+    return refused(b, "alloc");
   bool ok = true;
   for (int i = 0; ok && i < ROUNDS * 3; i++)
     ok = moves(b, (enum rig_memory)(i % 3), &freed);
@@ -105,7 +111,7 @@ static bool works(struct bed *b) {
   if (ok && r != -RIG_NV_FAULT)
     ok = wrong(b, "freed memory is reached");
   else if (ok && strstr(rig_nv_why(), fault) == NULL)
-    ok = wrong(b, "another fault");
+    ok = refused(b, "another fault");
   if (rig_nv_free(b->d, keep) != 0)
     fail_msg("free: %s", rig_nv_why());
   return ok;
