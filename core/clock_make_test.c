@@ -35,7 +35,7 @@ static void test_measured(void **state) {
   (void)state;
   for (size_t i = 0; i < COUNT(aheads); i++) {
     measured(KERNEL, aheads[i]);
-    measured(PCI, aheads[i]);
+    measured(MODEL_PATH_PCI, aheads[i]);
   }
 }
 

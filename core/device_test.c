@@ -15,7 +15,7 @@ static void test_regions(void **state) {
                {RIG_PINNED, true, true},
                {RIG_MAPPED, true, true}};
   static const uint64_t sizes[] = {4, 4096, 4100, 1 << 20};
-  for (int personality = KERNEL; personality <= PCI; personality++) {
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++) {
     const struct rig_nv_path *path = open_model(personality);
     struct rig_nv *d = make(path, NULL);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -245,7 +245,7 @@ static void test_stalled(void **state) {
 
 static void test_fault(void **state) {
   (void)state;
-  for (int personality = KERNEL; personality <= PCI; personality++) {
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++) {
     const struct rig_nv_path *path = open_model(personality);
     struct rig_nv *d = make(path, NULL);
     struct rig_part p = rig_part_copy(0x12345000, 0x1000, 16);
@@ -253,9 +253,13 @@ static void test_fault(void **state) {
     uint64_t v = submit(d, &s);
     assert_int_equal(rig_nv_wait(d, v, soon()), -RIG_NV_FAULT);
     const char *why = rig_nv_why();
+    /* Where tables are walked, none leads there. */
+    const char *line = model_path_walks((enum model_path)personality)
+                           ? "\nMMU fault: 0x1000 | PDE | VIRT_READ"
+                           : "\nMMU fault: 0x1000 | PTE | VIRT_READ";
     if (strstr(why, "channel error 31 (FIFO_ERROR_MMU_ERR_FLT), status 0x") ==
             NULL ||
-        strstr(why, "\nMMU fault: 0x1000 | PTE | VIRT_READ") == NULL)
+        strstr(why, line) == NULL)
       fail_msg("the report: %s", why);
     assert_int_equal(rig_nv_sleep(d, v - 1, 1000), -RIG_NV_FAULT);
     assert_int_equal(rig_nv_stop(d, "fault"), 0);
@@ -269,7 +273,7 @@ static void test_fault(void **state) {
 
 static void test_stop(void **state) {
   (void)state;
-  for (int personality = KERNEL; personality <= PCI; personality++) {
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++) {
     const struct rig_nv_path *path = open_model(personality);
     struct rig_nv *d = make(path, NULL);
     struct rig_nv_region *r = alloc(d, RIG_DEVICE, 4096), *none = NULL;

@@ -65,7 +65,7 @@ static int by_local(struct scene *s) {
 }
 
 static int by_stop(struct scene *s) {
-  unsigned calls = s->b.o.personality == RIG_NV_LIKE_KERNEL ? 4 : 2;
+  unsigned calls = s->b.is == MODEL_PATH_KERNEL ? 4 : 2;
   DONE(rig_nv_free(s->b.d, s->r));
   fail_in(&s->b, calls + 1, RIG_NV_FAULTED);
   return rig_nv_stop(s->b.d, NULL);

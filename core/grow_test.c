@@ -89,7 +89,7 @@ static void give_back(struct world *w) {
 /* Each kind of growth from a small ring, and no GROW for those parts again. */
 static void test_grows(void **state) {
   (void)state;
-  for (int personality = KERNEL; personality <= PCI; personality++) {
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++) {
     struct world w;
     begin(&w, personality);
     reached(w.d, submit(w.d, &w.small));
@@ -203,7 +203,7 @@ static void test_frees_none(void **state) {
   (void)state;
   struct world w;
   uint64_t bytes;
-  begin(&w, PCI);
+  begin(&w, MODEL_PATH_PCI);
   for (uint64_t n = 64; n < 64 << 4; n *= 2) {
     const struct ring_need need = {.entries = {0, n}};
     assert_int_equal(growth_grow(&w.d->growth, &need, &bytes), 0);
@@ -270,7 +270,7 @@ static void test_failing(void **state) {
   (void)state;
   static const enum rig_nv_answer answers[] = {RIG_NV_LACKING, RIG_NV_DENIED,
                                                RIG_NV_FAULTED};
-  for (int personality = KERNEL; personality <= PCI; personality++)
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++)
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
       unsigned n = 1;
       while (failing(personality, answers[i], n))

@@ -24,7 +24,7 @@
 #include "core/device.h"
 #include "core/failing_path.h"
 #include "core/lock_order/lock_order.h"
-#include "paths/model/model.h"
+#include "paths/pci/model_path.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -65,6 +65,7 @@ struct gate {
 };
 
 struct bed {
+  enum model_path is;
   struct rig_nv_model_options o;
   bool plain; /* no path over the model: calls from many threads at once */
   const struct rig_nv_path *model;
@@ -129,10 +130,9 @@ static inline void gate_await(struct bed *b, unsigned n) {
   pthread_mutex_unlock(&b->g.mutex);
 }
 
-/* A GPU with one multiprocessor pair of four warps each, so that local memory
- * is small. */
-static inline void bed_options(struct bed *b, int personality,
-                               uint32_t sm_version) {
+/* `is`: an enum model_path. A GPU with one multiprocessor pair of four warps
+ * each, so that local memory is small. */
+static inline void bed_options(struct bed *b, int is, uint32_t sm_version) {
   static const struct {
     uint32_t sm_version, channel, compute, copy;
   } of[] = {
@@ -146,7 +146,7 @@ static inline void bed_options(struct bed *b, int personality,
   }; /* others: an H200's */
   memset(b, 0, sizeof *b);
   rig_nv_model_options_init(&b->o);
-  b->o.personality = (enum rig_nv_personality)personality;
+  b->is = (enum model_path)is;
   b->o.gpu.sm_version = sm_version;
   for (size_t i = 0; i < COUNT(of); i++)
     if (of[i].sm_version == sm_version) {
@@ -162,7 +162,7 @@ static inline void bed_make(struct bed *b) {
   const struct rig_nv_allocator host = {bed_alloc, bed_release, b};
   struct rig_nv_options o;
   struct device_sizes z;
-  DONE(rig_nv_path_model(&b->o, &b->model));
+  DONE(model_path_open(b->is, &b->o, &b->model));
   failing_path_init(&b->f, b->model);
   pthread_mutex_init(&b->mutex, NULL);
   pthread_mutex_init(&b->g.mutex, NULL);
@@ -181,7 +181,7 @@ static inline void bed_make(struct bed *b) {
 }
 
 static inline void begin_on(struct bed *b, uint32_t sm_version) {
-  bed_options(b, RIG_NV_LIKE_KERNEL, sm_version);
+  bed_options(b, MODEL_PATH_KERNEL, sm_version);
   bed_make(b);
 }
 

@@ -387,7 +387,7 @@ static void test_failing_free(void **state) {
  * it where the channels may still run. No host memory stays. */
 static void test_stop(void **state) {
   (void)state;
-  for (int personality = RIG_NV_LIKE_KERNEL; personality <= RIG_NV_LIKE_PCI;
+  for (int personality = MODEL_PATH_KERNEL; personality < MODEL_PATHS;
        personality++) {
     bool whole = false;
     for (unsigned n = 1; !whole; n++) {
@@ -403,7 +403,7 @@ static void test_stop(void **state) {
       whole = b.f.failed == NULL;
       struct model_counts c;
       model_counts(b.model, &c);
-      const bool ends = personality == RIG_NV_LIKE_PCI; /* the path's stop */
+      const bool ends = personality != MODEL_PATH_KERNEL; /* the path's stop */
       uint64_t left = c.used[RIG_DEVICE];
       bool freed = b.f.failed != NULL && strcmp(b.f.failed, "path_free") == 0;
       if (whole || freed)

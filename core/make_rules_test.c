@@ -31,7 +31,7 @@ static void open_making(struct making *m, int personality) {
   pthread_mutex_init(&m->b.mutex, NULL);
   bed_options(&m->b, personality, 0x900);
   m->b.mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  DONE(rig_nv_path_model(&m->b.o, &m->model));
+  DONE(model_path_open(m->b.is, &m->b.o, &m->model));
   failing_path_init(&m->f, m->model);
 }
 

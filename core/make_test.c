@@ -85,7 +85,7 @@ static size_t nkept;
  * frees nothing the reason says what stays. */
 static void test_failing_calls(void **state) {
   (void)state;
-  for (int personality = KERNEL; personality <= PCI; personality++)
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++)
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
       for (unsigned n = 1;; n++) {
         const struct rig_nv_path *model = open_model(personality);
@@ -181,7 +181,7 @@ static void test_host_memory(void **state) {
 
 static void test_facts(void **state) {
   (void)state;
-  for (int personality = KERNEL; personality <= PCI; personality++) {
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++) {
     const struct rig_nv_path *path = open_model(personality);
     struct rig_nv *d = make(path, NULL);
     const struct rig_facts *f = rig_nv_facts(d);

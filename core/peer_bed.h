@@ -43,6 +43,9 @@ static inline struct peer *peer_of(const void *ctx) {
   abort();
 }
 
+/* What all of them run on. */
+static enum model_path on;
+
 static uint32_t left; /* a reader left its section (ck_pr) */
 
 static inline bool peer_map(void *ctx, const struct rig_nv_memory *m,
@@ -98,7 +101,7 @@ static inline void begin_with(struct peer *p,
                               bool own_page) {
   struct device_sizes z;
   memset(p, 0, sizeof *p);
-  if (rig_nv_path_model(o, &p->model) != 0)
+  if (model_path_open(on, o, &p->model) != 0)
     fail_msg("model: %s", rig_nv_why());
   p->path = *p->model;
   p->path.map_peer = peer_map;

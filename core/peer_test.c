@@ -294,5 +294,11 @@ int main(void) {
       cmocka_unit_test(test_refusals),     cmocka_unit_test(test_frees),
       cmocka_unit_test(test_failing_free),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = 0;
+  for (int is = 0; is < MODEL_PATHS; is++) {
+    on = (enum model_path)is;
+    failed +=
+        cmocka_run_group_tests_name(model_path_name(on), tests, NULL, NULL);
+  }
+  return failed;
 }

@@ -229,6 +229,8 @@ static void test_stop_waits(void **state) {
   (void)state;
   struct peer a, b;
   pthread_t t;
+  ck_pr_store_32(&inside, 0);
+  ck_pr_store_32(&left, 0);
   begin_peer(&a);
   begin_peer(&b);
   struct rig_nv_region *r = alloc(b.d, RIG_MAPPED);
@@ -282,6 +284,7 @@ static void test_threads(void **state) {
   struct rig_nv_model_options o;
   struct rig_nv_region *last[3] = {0};
   pthread_t t[3];
+  ck_pr_store_32(&over, 0);
   peer_options(&o);
   for (int i = 0; i < 3; i++)
     begin_with(&crowd[i], &o, NULL, true);
@@ -316,5 +319,11 @@ int main(void) {
       cmocka_unit_test(test_stop_waits),
       cmocka_unit_test(test_threads),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = 0;
+  for (int is = 0; is < MODEL_PATHS; is++) {
+    on = (enum model_path)is;
+    failed +=
+        cmocka_run_group_tests_name(model_path_name(on), tests, NULL, NULL);
+  }
+  return failed;
 }

@@ -3,35 +3,30 @@
 #define CORE_RULES_BED_H
 /*
  * For tests of rules: a table of sentences, each with a function that shows it
- * in one personality of the model. All of them run in both. A bed is ended by
+ * on one path to the model. All of them run on each. A bed is ended by
  * finish, or by sweep where the rule left something behind.
  */
 #include "core/image_bed.h"
 
-enum {
-  PAGE = 4096,
-  KERNEL = RIG_NV_LIKE_KERNEL,
-  PCI = RIG_NV_LIKE_PCI,
-  MS = 1000000
-};
+enum { PAGE = 4096, KERNEL = MODEL_PATH_KERNEL, MS = 1000000 };
 #define FREE_FAILED "free: path_free failed on purpose"
 
 struct rule {
   const char *sentence;
-  void (*shows)(int personality);
+  void (*shows)(int is); /* an enum model_path */
 };
 
 static inline void run_rules(const struct rule *rules, size_t n) {
   for (size_t i = 0; i < n; i++)
-    for (int personality = KERNEL; personality <= PCI; personality++) {
-      printf("%s: %s\n", personality == KERNEL ? "kernel" : "PCI",
+    for (int is = KERNEL; is < MODEL_PATHS; is++) {
+      printf("%s: %s\n", model_path_name((enum model_path)is),
              rules[i].sentence);
-      rules[i].shows(personality);
+      rules[i].shows(is);
     }
 }
 
-static inline void open_bed(struct bed *b, int personality) {
-  bed_options(b, personality, 0x900);
+static inline void open_bed(struct bed *b, int is) {
+  bed_options(b, is, 0x900);
   bed_make(b);
 }
 

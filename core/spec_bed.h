@@ -16,27 +16,29 @@
 
 #include "core/device.h"
 #include "core/failing_path.h"
-#include "paths/model/model.h"
+#include "paths/pci/model_path.h"
 
-enum { PAGE = 4096, KERNEL = RIG_NV_LIKE_KERNEL, PCI = RIG_NV_LIKE_PCI };
+enum { PAGE = 4096, KERNEL = MODEL_PATH_KERNEL };
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 #define MS UINT64_C(1000000)
 
 struct bed {
+  enum model_path is;
   struct rig_nv_model_options o;
   const struct rig_nv_path *model;
   struct failing_path f;
   struct rig_nv *d;
 };
 
-static inline void options(struct bed *b, int personality) {
+/* `is`: an enum model_path. */
+static inline void options(struct bed *b, int is) {
   memset(b, 0, sizeof *b);
   rig_nv_model_options_init(&b->o);
-  b->o.personality = (enum rig_nv_personality)personality;
+  b->is = (enum model_path)is;
 }
 
 static inline void open_path(struct bed *b) {
-  if (rig_nv_path_model(&b->o, &b->model) != 0)
+  if (model_path_open(b->is, &b->o, &b->model) != 0)
     fail_msg("model: %s", rig_nv_why());
   failing_path_init(&b->f, b->model);
 }
@@ -51,8 +53,8 @@ static inline void make(struct bed *b) {
     fail_msg("make: %s", rig_nv_why());
 }
 
-static inline void begin(struct bed *b, int personality) {
-  options(b, personality);
+static inline void begin(struct bed *b, int is) {
+  options(b, is);
   open_path(b);
   make(b);
 }

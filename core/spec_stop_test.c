@@ -224,7 +224,7 @@ static enum rig_nv_stopped note_stop(void *ctx) {
  * later concerns no later device. */
 static void test_stop_at_once(void **state) {
   (void)state;
-  for (int personality = KERNEL; personality <= PCI; personality++) {
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++) {
     struct bed b, next;
     options(&b, personality);
     open_path(&b);
@@ -310,7 +310,7 @@ static bool failing_stop(int personality, unsigned n) {
                         : 0) ||
       rig_nv_signaled(b.d) != (c.channels != 0 ? v - 1 : v))
     fail_msg("%s, call %u, %s: %d, %zu memories stay, the word is %d",
-             personality == KERNEL ? "kernel" : "PCI", n, failed, e, kept,
+             model_path_name((enum model_path)personality), n, failed, e, kept,
              (int)rig_nv_signaled(b.d));
   assert_int_equal(rig_nv_free(b.d, r), 0);
   if (stay)
@@ -329,7 +329,7 @@ static bool failing_stop(int personality, unsigned n) {
 
 static void test_failing_stops(void **state) {
   (void)state;
-  for (int personality = KERNEL; personality <= PCI; personality++) {
+  for (int personality = KERNEL; personality < MODEL_PATHS; personality++) {
     unsigned n = 1;
     while (failing_stop(personality, n))
       n++;

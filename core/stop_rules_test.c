@@ -119,7 +119,7 @@ static void notify_both(struct rig_nv *d, const uint32_t errors[QUEUES]) {
 }
 
 static void last_value_by_its_writers(int personality) {
-  if (personality == PCI)
+  if (personality != KERNEL)
     return; /* its stop ends them: stop_that_fails */
   for (size_t i = 0; i < COUNT(lasting); i++) {
     struct whole w;
@@ -185,7 +185,7 @@ static void word_passes_on(int personality) {
     struct bed b;
     struct rig_nv_options o;
     bed_options(&b, personality, 0x900);
-    DONE(rig_nv_path_model(&b.o, &b.model));
+    DONE(model_path_open(b.is, &b.o, &b.model));
     failing_path_init(&b.f, b.model);
     memset(array, 0, PAGE);
     rig_nv_options_init(&o);

@@ -18,16 +18,14 @@
 #include "core/device.h"
 #include "core/failing_path.h"
 #include "core/lock_order/lock_order.h"
-#include "paths/model/model.h"
+#include "paths/pci/model_path.h"
 
-enum { PAGE = 4096, KERNEL = RIG_NV_LIKE_KERNEL, PCI = RIG_NV_LIKE_PCI };
+enum { PAGE = 4096, KERNEL = MODEL_PATH_KERNEL };
 
-static inline const struct rig_nv_path *open_model(int personality) {
-  struct rig_nv_model_options o;
+/* `is`: an enum model_path. */
+static inline const struct rig_nv_path *open_model(int is) {
   const struct rig_nv_path *path = NULL;
-  rig_nv_model_options_init(&o);
-  o.personality = (enum rig_nv_personality)personality;
-  int e = rig_nv_path_model(&o, &path);
+  int e = model_path_open((enum model_path)is, NULL, &path);
   if (e != 0)
     fail_msg("model: %s", rig_nv_why());
   return path;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/device.h"
+#include "paths/pci/model_path.h"
 #include "stress/smoke.h"
 #include "tools/allocator.h"
 
@@ -50,9 +51,24 @@ bool smoke_post_submission(struct smoke *s, const struct rig_submission *sub,
   return r == 0 || smoke_failed("post: %d, %s", r, r < 0 ? rig_nv_why() : "");
 }
 
+/* Paths besides "nvidia". */
+static const char *const models[MODEL_PATHS] = {[MODEL_PATH_KERNEL] = "model",
+                                                [MODEL_PATH_PCI] = "model-pci",
+                                                [MODEL_PATH_V2] = "model-v2",
+                                                [MODEL_PATH_V3] = "model-v3"};
+
+/* Its number, or MODEL_PATHS. */
+static enum model_path model_of(const char *name) {
+  unsigned i = 0;
+  while (i < MODEL_PATHS && strcmp(models[i], name) != 0)
+    i++;
+  return (enum model_path)i;
+}
+
 int smoke_open(struct smoke *s) {
-  if (strcmp(s->path_name, "model") == 0)
-    return rig_nv_path_model(NULL, &s->path);
+  const enum model_path is = model_of(s->path_name);
+  if (is != MODEL_PATHS)
+    return model_path_open(is, NULL, &s->path);
   struct rig_nv_nvidia_options o;
   rig_nv_nvidia_options_init(&o);
   o.gpu = s->gpu;
@@ -242,7 +258,7 @@ static error_t option(int key, char *text, struct argp_state *state) {
   struct settings *s = state->input;
   switch (key) {
   case 'p':
-    if (strcmp(text, "model") != 0 && strcmp(text, "nvidia") != 0)
+    if (model_of(text) == MODEL_PATHS && strcmp(text, "nvidia") != 0)
       argp_error(state, "no path '%s'", text);
     s->smoke.path_name = text;
     return 0;
@@ -274,7 +290,10 @@ static error_t option(int key, char *text, struct argp_state *state) {
 
 int main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"path", 'p', "PATH", 0, "model (the default) or nvidia", 0},
+      {"path", 'p', "PATH", 0,
+       "model (the default), model-pci, model-v2 or model-v3 (behind page "
+       "tables), nvidia",
+       0},
       {"gpu", 'g', "N", 0, "Its number; -1, the default: the first", 0},
       {"posts", 'n', "N", 0, "Mixed posts of all threads (100000)", 0},
       {"threads", 't', "T", 0, "That post (8)", 0},

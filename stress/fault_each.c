@@ -158,7 +158,7 @@ static bool judge_path(const struct life *l, enum rig_nv_answer is) {
   if (l->e != 0 &&
       (l->e != expected(l, failed, is) || strstr(l->why, failed) == NULL))
     return faults_broke("%s: %d, %s", l->step, l->e, l->why);
-  bool kernel = l->g.personality == RIG_NV_LIKE_KERNEL;
+  bool kernel = l->g.is == MODEL_PATH_KERNEL;
   bool objects = f->nobjects != 0 || f->nregistered != 0;
   if (kernel &&
       objects != (l->e == 0 && (strcmp(failed, "rm_free") == 0 ||
@@ -178,17 +178,17 @@ static bool judge_host(const struct life *l) {
       strstr(l->why, "the host allocator has no") == NULL)
     return faults_broke("%s: %d, %s", l->step ? l->step : "nothing", l->e,
                         l->why);
-  if (l->g.f.nmemories != 0 && l->g.personality == RIG_NV_LIKE_KERNEL)
+  if (l->g.f.nmemories != 0 && l->g.is == MODEL_PATH_KERNEL)
     return faults_broke("%zu memories after %s", l->g.f.nmemories, l->step);
   return true;
 }
 
 /* One life; *over: the n-th call did not come. */
-static bool one(struct faults *s, int personality, unsigned n,
-                enum rig_nv_answer is, bool *over) {
+static bool one(struct faults *s, int path, unsigned n, enum rig_nv_answer is,
+                bool *over) {
   struct life l;
   memset(&l, 0, sizeof l);
-  if (!ground_open(&l.g, personality, s->seed + n, -1))
+  if (!ground_open(&l.g, path, s->seed + n, -1))
     return false;
   l.page = aligned_alloc(PAGE, PAGE);
   if (l.page == NULL)
@@ -211,20 +211,19 @@ static bool one(struct faults *s, int personality, unsigned n,
     s->n.path_failures++;
   right = right && ground_again(&l.g) && ground_close(&l.g);
   free(l.page);
-  return right ||
-         faults_broke("personality %d, call %u, answer %d, seed %llu",
-                      personality, n, (int)is, (unsigned long long)s->seed);
+  return right || faults_broke("model path %d, call %u, answer %d, seed %llu",
+                               path, n, (int)is, (unsigned long long)s->seed);
 }
 
 bool faults_each(struct faults *s) {
   /* OK: a host allocation fails instead. */
   static const enum rig_nv_answer answers[] = {
       RIG_NV_LACKING, RIG_NV_DENIED, RIG_NV_FAULTED, RIG_NV_WRONG, RIG_NV_OK};
-  for (int personality = 0; personality <= RIG_NV_LIKE_PCI; personality++)
+  for (int path = 0; path < MODEL_PATHS; path++)
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
       bool over = false;
       for (unsigned n = 1; !over; n++)
-        if (!one(s, personality, n, answers[i], &over))
+        if (!one(s, path, n, answers[i], &over))
           return false;
     }
   return true;

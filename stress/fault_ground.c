@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/api/why.h"
-#include "paths/model/model.h"
 #include "stress/fault_stress.h"
 
 bool faults_broke(const char *fmt, ...) {
@@ -37,18 +36,16 @@ static void host_release(void *ctx, void *p, size_t n) {
   free(p);
 }
 
-bool ground_open(struct ground *g, int personality, uint64_t seed,
-                 int64_t hang_ms) {
+bool ground_open(struct ground *g, int is, uint64_t seed, int64_t hang_ms) {
   struct rig_nv_model_options o;
   memset(g, 0, sizeof *g);
   rig_nv_model_options_init(&o);
-  o.personality = (enum rig_nv_personality)personality;
   o.seed = seed;
   o.hang_ms = hang_ms;
   o.gpu.gpcs = o.gpu.tpcs_per_gpc = 1; /* local memory is small */
   o.gpu.warps_per_sm = 4;
-  g->personality = personality;
-  if (rig_nv_path_model(&o, &g->model) != 0)
+  g->is = is;
+  if (model_path_open((enum model_path)is, &o, &g->model) != 0)
     return faults_broke("model: %s", rig_nv_why());
   failing_path_init(&g->f, g->model);
   return true;

@@ -68,7 +68,7 @@ static bool cycle(struct ground *g) {
   struct ground own, *on = g;
   if (g == NULL) {
     on = &own;
-    if (!ground_open(on, RIG_NV_LIKE_PCI, 1, -1))
+    if (!ground_open(on, MODEL_PATH_PCI, 1, -1))
       return false;
   }
   if (!ground_again(on))
@@ -94,7 +94,7 @@ static bool cycle_apart(struct ground *g) {
 static bool cycles(struct faults *s) {
   struct ground g;
   struct held first = {0}, last;
-  if (!ground_open(&g, RIG_NV_LIKE_KERNEL, s->seed, -1))
+  if (!ground_open(&g, MODEL_PATH_KERNEL, s->seed, -1))
     return false;
   for (unsigned i = 0; i < s->cycles; i++) {
     bool right = i % FRESH == 1   ? cycle_apart(&g)
@@ -145,7 +145,7 @@ static bool forks(struct faults *s) {
   struct ground g;
   struct poster p = {0};
   uint64_t v = 0;
-  if (!ground_open(&g, RIG_NV_LIKE_KERNEL, s->seed, -1) ||
+  if (!ground_open(&g, MODEL_PATH_KERNEL, s->seed, -1) ||
       ground_make(&g, RIG_NV_POST, &p.d) != 0)
     return faults_broke("%s", rig_nv_why());
   if (pthread_create(&p.thread, NULL, post_on, &p) != 0)
@@ -166,8 +166,8 @@ static bool forks(struct faults *s) {
   uint64_t end = device_now() + UINT64_C(20000000000);
   right = right &&
           rig_nv_post_wait(p.d, &(struct rig_submission){0}, end, &v) == 0 &&
-          rig_nv_wait(p.d, v, end) == 0 &&
-          rig_nv_stop(p.d, NULL) == 0 && rig_nv_release(p.d) == 0;
+          rig_nv_wait(p.d, v, end) == 0 && rig_nv_stop(p.d, NULL) == 0 &&
+          rig_nv_release(p.d) == 0;
   return (right || faults_broke("forks: %s", rig_nv_why())) &&
          ground_again(&g) && ground_close(&g);
 }
@@ -176,7 +176,7 @@ int faults_exit_open(void) {
   static struct ground g;
   static struct rig_nv *d; /* found by a leak checker */
   uint64_t v;
-  if (!ground_open(&g, RIG_NV_LIKE_KERNEL, 1, -1) ||
+  if (!ground_open(&g, MODEL_PATH_KERNEL, 1, -1) ||
       ground_make(&g, RIG_NV_POST, &d) != 0)
     return 1;
   for (int i = 0; i < 20; i++)

@@ -13,12 +13,13 @@
 
 #include "core/device.h"
 #include "core/failing_path.h"
+#include "paths/pci/model_path.h"
 #include "stress/random.h"
 
 struct ground {
   const struct rig_nv_path *model;
   struct failing_path f;
-  int personality;
+  int is;              /* an enum model_path */
   bool stopped;        /* the path was, and takes no other device */
   uint64_t host_calls; /* of the hooks' alloc (atomic) */
   uint64_t host_fails; /* that call fails; 0 none (atomic) */
@@ -42,8 +43,7 @@ struct faults {
 /* Says what broke; false. */
 bool faults_broke(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-bool ground_open(struct ground *, int personality, uint64_t seed,
-                 int64_t hang_ms);
+bool ground_open(struct ground *, int is, uint64_t seed, int64_t hang_ms);
 /* rig_nv_make on small rings, in the mode. */
 int ground_make(struct ground *, enum rig_nv_mode, struct rig_nv **);
 /* Makes a device, runs work and ends it: the path is as good as ever. */

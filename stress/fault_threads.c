@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/api/why.h"
-#include "paths/model/model.h"
 #include "stress/fault_stress.h"
 
 enum { THREADS = 8, PAGE = 4096, MS = 1000000, HANG_MS = 60, PATIENCE_S = 60 };
@@ -255,10 +254,9 @@ static bool once(struct faults *s, uint64_t seed) {
   struct random r = {seed};
   memset(&o, 0, sizeof o);
   enum ending ending = (enum ending)random_below(&r, ENDINGS);
-  int personality = (int)random_below(&r, 2);
+  int path = (int)random_below(&r, MODEL_PATHS);
   o.turns = random_below(&r, 2) != 0;
-  if (!ground_open(&o.g, personality, random_next(&r),
-                   ending == HANG ? HANG_MS : -1))
+  if (!ground_open(&o.g, path, random_next(&r), ending == HANG ? HANG_MS : -1))
     return false;
   o.g.f.answer = RIG_NV_FAULTED;
   if (ground_make(&o.g, o.turns ? RIG_NV_TURN : RIG_NV_POST, &o.d) != 0 ||

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "core/device.h"
-#include "paths/model/model.h"
+#include "paths/pci/model_path.h"
 #include "stress/kernels.h"
 #include "stress/options.h"
 #include "stress/post_run.h"
@@ -39,7 +39,7 @@ struct test {
   const struct settings *settings;
   uint64_t seed;
   unsigned mode;
-  enum rig_nv_personality personality;
+  enum model_path is;
   const struct rig_nv_path *model;
   struct rig_nv_path path; /* the model's, which lacks at random */
   struct rig_nv *device;
@@ -55,10 +55,10 @@ struct test {
 static int failed(const struct test *t, const char *what, const char *cause) {
   fprintf(stderr,
           "growth_stress: %s: %s\n"
-          "  %s personality\n"
+          "  model path %s\n"
           "  again: --seed=%" PRIu64 " --mode=%u --threads=%u --devices=1\n",
-          what, cause, t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel",
-          t->seed, t->mode, t->settings->posting.threads);
+          what, cause, model_path_name(t->is), t->seed, t->mode,
+          t->settings->posting.threads);
   return 1;
 }
 
@@ -115,7 +115,7 @@ static size_t kept(const struct test *t) {
   const struct ring_generation *g = d->rings.newest;
   size_t sets = 1, rings = 3 + (g->launches.born != 0);
   for (const struct ring_generation *k = g; k->older; k = k->older)
-    sets += t->personality == RIG_NV_LIKE_PCI && k->channels_born == k->id;
+    sets += model_path_is_pci(t->is) && k->channels_born == k->id;
   for (int q = 0; q < QUEUES; q++)
     rings += g->channel[q].segments_born != 0;
   /* The arena's; the chain's, the bulk's, the sums' and the code; joins, word,
@@ -148,8 +148,7 @@ static int check_kept(struct test *t) {
     return failed(t, "giving back", "some waits on");
   model_counts(t->model, &c);
   size_t want = kept(t);
-  if (t->personality == RIG_NV_LIKE_KERNEL ? c.memories != want
-                                           : c.memories < want) {
+  if (t->is == MODEL_PATH_KERNEL ? c.memories != want : c.memories < want) {
     char what[128];
     snprintf(what, sizeof what, "%zu memories live, not %zu", c.memories, want);
     return failed(t, "giving back", what);
@@ -258,9 +257,8 @@ static int with_path(struct test *t) {
   struct rig_nv_model_options o;
   struct model_counts c;
   rig_nv_model_options_init(&o);
-  o.personality = t->personality;
   o.seed = t->seed;
-  if (rig_nv_path_model(&o, &t->model))
+  if (model_path_open(t->is, &o, &t->model))
     return failed(t, "opening the model", rig_nv_why());
   inner = t->model;
   t->path = *t->model;
@@ -303,16 +301,16 @@ static void print(const struct settings *s, unsigned mode,
 }
 
 static int in_mode(const struct settings *s, unsigned mode) {
+  static const enum model_path paths[] = {MODEL_PATH_PCI,    MODEL_PATH_KERNEL,
+                                          MODEL_PATH_KERNEL, MODEL_PATH_V2,
+                                          MODEL_PATH_KERNEL, MODEL_PATH_V3};
   struct post_tally sum = {0};
   struct growths growths = {0};
   uint64_t launches = 0;
   for (uint64_t i = 0; i < s->devices; i++) {
     uint64_t seed = s->posting.seed + i;
-    struct test t = {.settings = s,
-                     .seed = seed,
-                     .personality =
-                         seed % 3 ? RIG_NV_LIKE_KERNEL : RIG_NV_LIKE_PCI,
-                     .mode = mode};
+    struct test t = {
+        .settings = s, .seed = seed, .is = paths[seed % 6], .mode = mode};
     if (with_path(&t))
       return 1;
     add(&sum, &t.run.tally);

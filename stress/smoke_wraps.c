@@ -181,17 +181,18 @@ bool smoke_carry(struct smoke *s) {
                              UINT64_MAX - 4 * each + 1};
   unsigned char *words = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (words == MAP_FAILED || !smoke_path_open(s))
+  if (words == MAP_FAILED)
     return smoke_failed("no page of words");
   bool ok = true;
   s->words = words;
   for (size_t i = 0; ok && i < sizeof starts / sizeof starts[0]; i++) {
     memcpy(words, &starts[i], sizeof starts[i]);
-    ok = smoke_device_open(s) && raced(s, starts[i], each);
-    ok = smoke_device_close(s) && ok;
+    if (!smoke_path_open(s) || !smoke_device_open(s))
+      return false;
+    ok = raced(s, starts[i], each);
+    ok = smoke_device_close(s) && smoke_path_close(s) && ok;
   }
   s->words = NULL;
-  ok = smoke_path_close(s) && ok;
   munmap(words, PAGE);
   return ok;
 }

@@ -16,7 +16,7 @@
  *             l is held                     ->  -RIG_NV_INVALID, also unranked
  *   try(l):   never waits, so no rank refuses it; later takes rise above it
  *
- *   thread:   image | local | growth | flush | path     ranks rise
+ *   thread:   image | local | growth | flush | path | space   ranks rise
  *              held   held     |       |       take path   -> held
  *              held   held     |       |       take image  -> refused
  *
@@ -111,8 +111,12 @@ enum rig_nv_rank {
    * for all: held across grace periods, so after every lock that a growth or
    * a free may hold, and never inside a path's. */
   RIG_NV_RANK_FLUSH = 350,
-  /* A path's own: last, as the path calls back into nothing. One at a time. */
-  RIG_NV_RANK_PATH = 400
+  /* A path's own: after the device's, as the path calls back into nothing. One
+   * at a time. */
+  RIG_NV_RANK_PATH = 400,
+  /* A range of GPU addresses (paths/pci/space.h): last, as a path takes
+   * addresses with its lock held, and inside it only an allocator is called. */
+  RIG_NV_RANK_SPACE = 450
 };
 
 /* What a class is, besides its rank. */

@@ -19,7 +19,7 @@ static bool refuse(struct rig_nv_reply *reply, enum model_status status,
 static struct model_memory *named(struct model *m, uint64_t handle, uint64_t at,
                                   uint64_t n) {
   struct model_memory *r = model_memory_of(m, (uint32_t)handle);
-  if (!r || r == m->flush || r->span->share || at > r->bytes ||
+  if (!r || r == m->flush || r->span->share || !r->span->gpu || at > r->bytes ||
       n > r->bytes - at)
     return NULL;
   return r;

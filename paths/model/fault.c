@@ -49,8 +49,15 @@ static void stop_group(struct model *m, uint32_t group, uint32_t error) {
 
 enum model_step model_fault_mmu(struct model *m, struct model_channel *c,
                                 uint64_t address, uint32_t access) {
+  const char *text = NULL;
+  enum model_fault_type type = FAULT_PTE;
+  if (m->backing)
+    type = m->backing->fault(m->backing->ctx, address, access == FAULT_WRITE,
+                             &text);
+  if (text)
+    model_report(m, c, "0x%llx: %s", (unsigned long long)address, text);
   if (m->nfaults < FAULTS)
-    m->faults[m->nfaults++] = (struct model_fault){address, FAULT_PTE, access};
+    m->faults[m->nfaults++] = (struct model_fault){address, type, access};
   stop_group(m, c->group, ERROR_MMU);
   return STEP_FAULT;
 }

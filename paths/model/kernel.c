@@ -53,7 +53,8 @@ bool rig_nv_model_write(const struct rig_nv_model_launch *shown, uint64_t at,
   struct model_launch *l = shown->model;
   for (uint64_t done = 0; done < n;) {
     uint64_t got = n - done;
-    if (!model_reach(l->m, at + done, &got))
+    struct model_twin t;
+    if (!model_reach_write(l->m, at + done, &got, &t))
       return fault(l, at + done, FAULT_WRITE);
     done += got;
   }

@@ -1,82 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Memory: spans of GPU addresses over host memory, with at least a page
- * between two of them, so that work that runs past its memory faults.
+ * Memory: what the path's functions give and take back.
  */
 #include <ck_pr.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "paths/model/state.h"
-
-/* Large memory is poisoned at its ends alone, so that it stays untouched. */
-#define POISONED (UINT64_C(4) << 20)
-/* The most pages left free below a span, one at least. */
-#define GUARD_PAGES 16u
-
-static uint64_t pages(uint64_t n) {
-  return (n + MODEL_PAGE - 1) & ~(MODEL_PAGE - 1);
-}
-
-static uint64_t end_of(const struct model_span *s) {
-  return s->at + pages(s->bytes);
-}
-
-/* The index of the first span that ends above `at`. */
-static size_t above(const struct model *m, uint64_t at) {
-  size_t low = 0, high = m->nspans;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    if (end_of(m->spans[mid]) > at)
-      high = mid;
-    else
-      low = mid + 1;
-  }
-  return low;
-}
-
-static struct model_span *reach(struct model *m, uint64_t at, uint64_t *n) {
-  size_t i = above(m, at);
-  if (i == m->nspans)
-    return NULL;
-  struct model_span *s = m->spans[i];
-  if (at < s->at || at - s->at >= s->bytes)
-    return NULL;
-  if (s->share && model_share_gone(s->share))
-    return NULL;
-  uint64_t left = s->bytes - (at - s->at);
-  if (*n > left)
-    *n = left;
-  return s;
-}
-
-char *model_reach(struct model *m, uint64_t at, uint64_t *n) {
-  struct model_span *s = reach(m, at, n);
-  return s ? s->gpu + (at - s->at) : NULL;
-}
-
-static struct model_twin twin(const struct model_span *s, uint64_t at) {
-  return (struct model_twin){s->gpu + at, s->host + at, s->post};
-}
-
-bool model_reach_write(struct model *m, uint64_t at, uint64_t *n,
-                       struct model_twin *t) {
-  struct model_span *s = reach(m, at, n);
-  if (s)
-    *t = twin(s, at - s->at);
-  return s;
-}
-
-bool model_in_rings(struct model *m, uint64_t at) {
-  uint64_t n = 1;
-  const struct model_span *s = reach(m, at, &n);
-  return s && s->rings;
-}
+#include "paths/model/span.h"
 
 struct model_twin model_twin_of(const struct model_memory *r, uint64_t at) {
-  return twin(r->span, r->address - r->span->at + at);
+  return model_span_twin(r->span, r->address - r->span->at + at);
 }
 
 struct model_memory *model_memory_of(struct model *m, uint32_t handle) {
@@ -92,88 +26,6 @@ struct model_memory *model_memory_at(struct model *m, uint64_t at, uint64_t n) {
         n <= r->bytes - (at - r->address))
       return r;
   return NULL;
-}
-
-/* A free address for n bytes in [low, high), 0 for none: after the last span
- * there or in the first gap, as the seed has it. */
-static uint64_t place(struct model *m, uint64_t low, uint64_t high,
-                      uint64_t n) {
-  uint64_t guard = MODEL_PAGE * (1 + model_below(m, GUARD_PAGES));
-  size_t i = above(m, low), last = i;
-  uint64_t room = pages(n) + guard;
-  if (n > high - low || room > high - low - MODEL_PAGE)
-    return 0;
-  while (last < m->nspans && m->spans[last]->at < high)
-    last++;
-  if (last > i && model_below(m, 2)) {
-    uint64_t end = end_of(m->spans[last - 1]);
-    if (high - end >= room + MODEL_PAGE)
-      return end + guard;
-  }
-  uint64_t from = low;
-  for (; i < last; from = end_of(m->spans[i++]))
-    if (m->spans[i]->at - from >= room + MODEL_PAGE)
-      return from + guard;
-  return high - from >= room + MODEL_PAGE ? from + guard : 0;
-}
-
-static uint64_t *budgeted(struct model *m, const struct model_span *s) {
-  return s->share ? &m->viewed : &m->used[s->kind];
-}
-
-static bool insert(struct model *m, struct model_span *s) {
-  if (m->nspans == m->spans_room) {
-    size_t room = m->spans_room ? 2 * m->spans_room : 64;
-    struct model_span **spans = realloc(m->spans, room * sizeof *spans);
-    if (!spans)
-      return false;
-    m->spans = spans;
-    m->spans_room = room;
-  }
-  size_t i = above(m, s->at);
-  memmove(m->spans + i + 1, m->spans + i, (m->nspans - i) * sizeof *m->spans);
-  m->spans[i] = s;
-  m->nspans++;
-  *budgeted(m, s) += s->budgeted;
-  return true;
-}
-
-/* Takes the span out of the GPU's addresses. */
-static void take_out(struct model *m, struct model_span *s) {
-  size_t i = above(m, s->at);
-  memmove(m->spans + i, m->spans + i + 1,
-          (m->nspans - i - 1) * sizeof *m->spans);
-  m->nspans--;
-  *budgeted(m, s) -= s->budgeted;
-}
-
-/* Gives back the memory of a span that no model reaches. */
-static void release(struct model_span *s) {
-  if (!s)
-    return;
-  if (s->share)
-    model_share_drop(s->share);
-  if (s->post && s->mapped)
-    model_post_remove(s->post, s);
-  if (s->mapped && s->gpu != s->host)
-    munmap(s->gpu, s->mapped);
-  if (s->mapped)
-    munmap(s->host, s->mapped);
-  free(s);
-}
-
-static void drop(struct model *m, struct model_span *s) {
-  take_out(m, s);
-  release(s);
-}
-
-static void poison(char *p, uint64_t n) {
-  if (n <= 2 * POISONED) {
-    memset(p, MODEL_POISON, n);
-    return;
-  }
-  memset(p, MODEL_POISON, POISONED);
-  memset(p + n - POISONED, MODEL_POISON, POISONED);
 }
 
 /* A record of n bytes from byte `at` of the span. */
@@ -210,87 +62,27 @@ static uint64_t budget(const struct model *m, int kind) {
 
 static bool fits(const struct model *m, int kind, uint64_t n) {
   uint64_t all = budget(m, kind);
-  return n <= all && pages(n) <= all - m->used[kind];
+  return n <= all && model_whole(n) <= all - m->used[kind];
 }
 
-/* A span of n bytes with addresses and no memory yet; NULL where they lack. */
-static struct model_span *span_new(struct model *m, int kind, uint64_t n) {
-  struct model_span *s = calloc(1, sizeof *s);
-  if (!s)
-    return NULL;
-  bool device = kind == RIG_DEVICE;
-  s->kind = kind;
-  s->bytes = n;
-  s->budgeted = pages(n);
-  s->at = place(m, device ? MODEL_HIGH : MODEL_LOW,
-                device ? RIG_NV_WINDOWS : MODEL_HIGH, n);
-  if (s->at)
-    return s;
-  free(s);
-  return NULL;
-}
-
-static char *fresh(uint64_t n) {
-  char *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED)
-    return NULL;
-  poison(p, n);
-  return p;
-}
-
-/* A span of n bytes of new memory, which the GPU sees apart where `post`. */
-static struct model_span *span_fresh(struct model *m, int kind, uint64_t n,
-                                     struct model_post *post) {
-  struct model_span *s = span_new(m, kind, n);
-  if (!s)
-    return NULL;
-  s->mapped = pages(n);
-  s->host = fresh(s->mapped);
-  s->gpu = s->host && post ? fresh(s->mapped) : s->host;
-  if (s->gpu && insert(m, s)) {
-    if (post)
-      model_post_add(post, s);
-    return s;
-  }
-  if (s->gpu && s->gpu != s->host)
-    munmap(s->gpu, s->mapped);
-  if (s->host)
-    munmap(s->host, s->mapped);
-  free(s);
-  return NULL;
-}
-
-/* A span of n bytes of the caller's memory. */
-static struct model_span *span_of_host(struct model *m, uint64_t n, char *p) {
-  struct model_span *s = span_new(m, RIG_PINNED, n);
-  if (!s)
-    return NULL;
-  s->host = s->gpu = p;
-  if (insert(m, s))
-    return s;
-  free(s);
-  return NULL;
+static void drop(struct model *m, struct model_span *s) {
+  model_span_out(m, s);
+  model_span_end(m, s);
 }
 
 struct model_memory *model_view_new(struct model *m,
                                     const struct model_span *of, uint64_t n) {
   uint64_t all = m->options.peer_bytes;
-  if (n > all || pages(n) > all - m->viewed)
+  if (n > all || model_whole(n) > all - m->viewed)
     return NULL;
-  struct model_span *s = span_new(m, of->kind, n);
-  if (!s)
-    return NULL;
-  s->host = of->host;
-  s->gpu = of->gpu;
-  s->post = of->post;
-  s->share = of->share;
-  struct model_memory *r = NULL;
-  if (insert(m, s) && !(r = record(m, s, 0, n)))
-    take_out(m, s);
-  if (!r)
-    free(s);
-  return r;
+  struct model_span *s = model_span_view(m, of, n);
+  struct model_memory *r = s ? record(m, s, 0, n) : NULL;
+  if (r || !s)
+    return r;
+  model_span_out(m, s);
+  s->share = NULL; /* the caller's reference */
+  model_span_end(m, s);
+  return NULL;
 }
 
 static const char *const kinds[] = {"Device", "Pinned", "Mapped"};
@@ -312,7 +104,7 @@ static bool alloc_locked(struct model *m, int kind, uint64_t n, unsigned flags,
   if (!fits(m, kind, n))
     return lacks(reply, kind, n);
   struct model_span *s =
-      span_fresh(m, kind, n, kind == RIG_MAPPED ? m->post : NULL);
+      model_span_fresh(m, kind, n, kind == RIG_MAPPED ? m->post : NULL);
   if (!s)
     return lacks(reply, kind, n);
   s->rings = flags & RIG_NV_COMBINE;
@@ -323,11 +115,6 @@ static bool alloc_locked(struct model *m, int kind, uint64_t n, unsigned flags,
   }
   model_describe(r, out, n);
   return rig_nv_reply_set(reply, RIG_NV_OK, "%s", "");
-}
-
-bool model_memory_none(const struct model *m, uint64_t at, uint64_t n) {
-  size_t i = above(m, at);
-  return i == m->nspans || m->spans[i]->at >= at + n;
 }
 
 bool model_alloc(void *ctx, enum rig_memory kind, uint64_t n, unsigned flags,
@@ -394,7 +181,7 @@ static bool map_locked(struct model *m, char *p, uint64_t n,
                        struct rig_nv_reply *reply) {
   if (m->stopped)
     return never(mapping, reply, "the path stopped", p, n);
-  uint64_t room = pages(n);
+  uint64_t room = model_whole(n);
   struct model_span *s = mapped_over(m, p, room);
   if (s && (p < s->host || (uint64_t)(p - s->host) + room > s->bytes))
     return never(mapping, reply, "overlaps a mapping in part", p, n);
@@ -402,7 +189,7 @@ static bool map_locked(struct model *m, char *p, uint64_t n,
   if (fresh && !host_holds((uintptr_t)p, (uintptr_t)p + room))
     return never(mapping, reply, "no memory of the process", p, n);
   if (fresh && fits(m, RIG_PINNED, n))
-    s = span_of_host(m, room, p);
+    s = model_span_of_host(m, room, p);
   struct model_memory *r =
       s ? record(m, s, (uint64_t)(p - s->host), room) : NULL;
   if (!r) {
@@ -448,8 +235,17 @@ static struct model_span *forget(struct model *m, struct model_memory *r) {
   free(r);
   if (--s->users)
     return NULL;
-  take_out(m, s);
+  model_span_out(m, s);
   return s;
+}
+
+/* As release, with no lock held. */
+static void release_alone(struct model *m, struct model_span *s) {
+  struct rig_nv_reply reply;
+  const bool locks = s && s->backed && model_enter(m, &reply);
+  model_span_end(m, s);
+  if (locks)
+    model_leave(m);
 }
 
 /* Views of the memory fault from the viewers' next turns on. */
@@ -485,7 +281,7 @@ bool model_free(void *ctx, const struct rig_nv_memory *memory,
   model_leave(m);
   if (viewed)
     model_peers_pass(m);
-  release(s);
+  release_alone(m, s);
   return ok;
 }
 
@@ -500,7 +296,7 @@ bool model_dma(void *ctx, const struct rig_nv_memory *memory, const char *fn,
 void model_flush_open(struct model *m) {
   if (!fits(m, RIG_MAPPED, MODEL_PAGE))
     return;
-  struct model_span *s = span_fresh(m, RIG_MAPPED, MODEL_PAGE, NULL);
+  struct model_span *s = model_span_fresh(m, RIG_MAPPED, MODEL_PAGE, NULL);
   if (!s)
     return;
   m->flush = record(m, s, 0, MODEL_PAGE);
@@ -514,6 +310,6 @@ void model_flush_open(struct model *m) {
 
 void model_memories_close(struct model *m) {
   while (m->memories)
-    release(forget(m, m->memories));
+    model_span_end(m, forget(m, m->memories));
   free(m->spans);
 }

@@ -133,6 +133,8 @@ static void destroy(struct model *m) {
   for (int i = 0; i < CACHES; i++)
     model_cache_drop(m, (enum model_cache)i);
   model_post_free(m->post);
+  if (m->backing)
+    m->backing->close(m->backing->ctx);
   rig_nv_lock_fini(&m->lock);
   free(m);
 }
@@ -190,7 +192,7 @@ static void fill_path(struct model *m) {
   struct rig_nv_path *p = &m->path;
   p->size = sizeof *p;
   p->ctx = m;
-  p->key = &key;
+  p->key = m->backing ? m->backing->key : &key;
   p->rm.release = m->options.release;
   p->rm.client = CLIENT;
   p->rm.frees = m->options.personality == RIG_NV_LIKE_KERNEL;
@@ -259,6 +261,7 @@ undo:
 
 struct opening {
   const struct rig_nv_model_options *options;
+  const struct model_backing *backing;
   const struct rig_nv_path **path;
 };
 
@@ -275,6 +278,7 @@ static int open_guarded(void *arg) {
   if (!m)
     return why(RIG_NV_HOST_MEMORY, "the model");
   m->options = *options;
+  m->backing = o->backing;
   r = build(m);
   if (r) {
     free(m);
@@ -284,10 +288,21 @@ static int open_guarded(void *arg) {
   return 0;
 }
 
+int model_open(const struct rig_nv_model_options *options,
+               const struct model_backing *backing,
+               const struct rig_nv_path **path) {
+  struct opening o = {options, backing, path};
+  return rig_nv_lock_guarded(open_guarded, &o);
+}
+
 int rig_nv_path_model(const struct rig_nv_model_options *options,
                       const struct rig_nv_path **path) {
-  struct opening o = {options, path};
-  return rig_nv_lock_guarded(open_guarded, &o);
+  return model_open(options, NULL, path);
+}
+
+const struct model_backing *model_backing_of(const struct rig_nv_path *path) {
+  const struct model *m = path->ctx;
+  return m->backing;
 }
 
 void model_counts(const struct rig_nv_path *path, struct model_counts *n) {

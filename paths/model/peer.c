@@ -108,7 +108,14 @@ void model_share_drop(struct model_share *s) {
   if (!last)
     return;
   ck_pr_fence_acquire(); /* pairs with the other droppers' fence */
+  if (s->unrefer)
+    s->unrefer(s->block);
   free(s);
+}
+
+/* Whether the models are GPUs of one kind of path. */
+static bool akin(const struct model *a, const struct model *b) {
+  return a->path.key == b->path.key;
 }
 
 bool model_reaches(void *ctx, int index) {
@@ -119,8 +126,9 @@ bool model_reaches(void *ctx, int index) {
   const struct model *m = list;
   while (m && m->path.index != index)
     m = m->peer;
+  const bool reaches = m && akin(m, self);
   rig_nv_lock_give(&list_lock);
-  return m;
+  return reaches;
 }
 
 /* What map_peer came to; a text of NULL is success. */
@@ -140,19 +148,26 @@ static struct model_memory *find(struct model *m,
 }
 
 /* Refers to the memory, with its owner's lock held. */
-static void refer(struct model_memory *r, struct seen *s) {
+static void refer(struct model *m, struct model_memory *r, struct seen *s) {
   if (!r->share) {
     r->share = calloc(1, sizeof *r->share);
     if (r->share)
       r->share->refs = 1;
+    if (r->share && m->backing) {
+      r->share->unrefer = m->backing->unrefer;
+      r->share->block = m->backing->refer(r->span->backed);
+    }
   }
   if (!r->share) {
     s->text = "no memory of the host's for it:";
     return;
   }
-  struct model_twin t = model_twin_of(r, 0);
+  struct model_twin t = {0};
+  if (r->span->gpu)
+    t = model_twin_of(r, 0);
   ck_pr_inc_uint(&r->share->refs);
-  s->of = (struct model_span){.kind = r->span->kind,
+  s->of = (struct model_span){.at = r->address - r->span->at,
+                              .kind = r->span->kind,
                               .host = t.host,
                               .gpu = t.gpu,
                               .post = t.post,
@@ -173,7 +188,7 @@ static bool look(struct model *m, const struct model *self,
   else if (r && m == self)
     s->text = "this GPU's own memory:";
   else if (r)
-    refer(r, s);
+    refer(m, r, s);
   model_leave(m);
   return r;
 }
@@ -184,7 +199,7 @@ static void resolve(struct model *self, const struct rig_nv_memory *memory,
   int error;
   s->text = "no memory of an open model:";
   for (int i = -1; (m = pin_above(i, &error));) {
-    bool found = look(m, self, memory, s);
+    bool found = akin(m, self) && look(m, self, memory, s);
     i = m->path.index;
     unpin(m);
     if (found)

@@ -24,6 +24,7 @@
 
 #include "core/abi/rm.h"
 #include "core/lock_order/lock_order.h"
+#include "paths/model/backing.h"
 #include "paths/model/descriptor.h"
 #include "paths/model/methods.h"
 #include "paths/model/model.h"
@@ -53,15 +54,19 @@ enum model_status {
 
 /* Channel errors (nverror.h) and the MMU's words for a fault (dev_fault.h). */
 enum model_error { ERROR_MMU = 31, ERROR_PBDMA = 32 };
-enum { FAULT_PTE = 2, FAULT_READ = 0, FAULT_WRITE = 1, FAULTS = 4 };
+enum { FAULT_READ = 0, FAULT_WRITE = 1, FAULTS = 4 };
 
 /* A memory's bond with its views: it goes with the last of them. */
 struct model_share {
   unsigned refs; /* views, and the memory itself */
   unsigned gone; /* the memory was freed; views fault */
+  void *block;   /* what views need of it, where its owner has a backing */
+  void (*unrefer)(void *block); /* the owner may be closed by then */
 };
 
-/* GPU addresses [at, at + bytes) and the host memory behind them. */
+/* GPU addresses [at, at + bytes) and the host memory behind them. Where the
+ * model has a backing, Device memory has no `host`, and no `gpu` where it lies
+ * apart; a view has neither. */
 struct model_span {
   uint64_t at, bytes;
   char *host; /* as the host sees it, and as the GPU does: the same memory */
@@ -73,6 +78,7 @@ struct model_span {
   uint64_t budgeted; /* of used[kind], or of `viewed` */
   int kind;
   bool rings;     /* allocated with RIG_NV_COMBINE: a driver's own rings */
+  void *backed;   /* the backing's block, or NULL */
   unsigned users; /* memories that share it */
 };
 
@@ -205,6 +211,7 @@ struct model {
   struct rig_nv_clock timer;
   uint64_t opened; /* CLOCK_MONOTONIC's time of it */
   struct rig_nv_model_options options;
+  const struct model_backing *backing; /* or NULL */
   const struct abi_rm_layout *layout;
   struct rig_nv_lock lock;
   unsigned waiters; /* callers at the lock: the engine lets them in */
@@ -249,7 +256,7 @@ void model_leave(struct model *);
 uint64_t model_random(struct model *);
 unsigned model_below(struct model *, unsigned n);
 
-/* memory.c. The host address of GPU address `at`, and in *n the bytes from it
+/* spans.c, memory.c. The host address of GPU address `at`, and in *n the bytes from it
  * on, at most *n, that one span holds; NULL where none does. */
 char *model_reach(struct model *, uint64_t at, uint64_t *n);
 /* As model_reach, for what the GPU writes; false where no span holds it. */
@@ -268,8 +275,9 @@ bool model_alloc(void *ctx, enum rig_memory, uint64_t n, unsigned flags,
                  struct rig_nv_memory *, struct rig_nv_reply *);
 bool model_map_host(void *ctx, void *p, uint64_t n, enum rig_mapping *,
                     struct rig_nv_memory *, struct rig_nv_reply *);
-/* A view of n bytes, of memory like `of`; NULL where room lacks. It keeps the
- * reference to `of->share`. */
+/* A view of n bytes, of memory like `of`, from byte of->at of its block on
+ * where there is a backing; NULL where room lacks. It keeps the reference to
+ * `of->share`. */
 struct model_memory *model_view_new(struct model *, const struct model_span *of,
                                     uint64_t n);
 void model_describe(struct model_memory *, struct rig_nv_memory *, uint64_t n);

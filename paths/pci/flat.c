@@ -262,6 +262,8 @@ static bool gmmu_walk(struct flat *f, uint64_t va, struct flat_page *p) {
   const enum mmu_result r = mmu_walk(&f->mmu, page_table_root(f->t), va, &m);
   if (r == MMU_MALFORMED)
     flat_die(f, __FILE__, __LINE__, m.wrong);
+  if (m.read_only)
+    flat_die(f, __FILE__, __LINE__, "a page that is read-only");
   *p = (struct flat_page){.pa = m.pa,
                           .mapped = r == MMU_MAPPED,
                           .kind = kinds[m.aperture],

@@ -16,9 +16,11 @@
  *   38     8                                 256 GiB, with GMMU_PAGE_256G
  *   47 up  8
  *
- * The low half of a 16-byte entry could point to a table of 64 KiB pages,
- * which these formats never write. Tables lie in the GPU's memory, where the
- * tables of V2 and the pages of V2 that are in a GPU's memory end at 2^37.
+ * The low half of a 16-byte entry could point to a table of 64 KiB pages, a
+ * second kind of leaf beside the one of bit 12, which maps 4 KiB pages; these
+ * formats never write it. Tables lie in the GPU's memory. V2 has 25 bits for
+ * the number of a 4 KiB page in a GPU's memory (NV_MMU_VER2_PTE_ADDRESS_VID),
+ * a peer's number above them, so its tables and such pages end at 2^37.
  *
  * Pages are of the generic kind, writable, with atomics. A page that is
  * uncached is volatile; a page of the host's memory that is snooped is

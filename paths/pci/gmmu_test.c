@@ -326,6 +326,7 @@ static void walk_one(const struct page_format *f, const struct mmu *m,
   assert_int_equal(page.aperture, w->aperture);
   assert_int_equal(page.peer, w->target.peer);
   assert_int_equal(page.uncached, (w->flags & PAGE_UNCACHED) != 0);
+  assert_false(page.read_only);
   assert_int_equal(page.kind, 6); /* NV_MMU_PTE_KIND_GENERIC_MEMORY */
   assert_int_equal(mmu_walk(m, 4096, va ^ size, &page), MMU_NOTHING);
 }

@@ -106,15 +106,48 @@ static void read_fields(struct mmu *m, const struct tsv *t) {
       high(field(t, v, v2 ? "DUAL_PDE_VOL_SMALL" : "DUAL_PDE_PCF_SMALL"));
   m->pte_valid = field(t, v, "PTE_VALID");
   m->pte_aperture = field(t, v, "PTE_APERTURE");
-  m->pte_flags = field(t, v, v2 ? "PTE_VOL" : "PTE_PCF");
   m->pte_kind = field(t, v, "PTE_KIND");
   m->pte_vid = field(t, v, v2 ? "PTE_ADDRESS_VID" : "PTE_ADDRESS");
   m->pte_sys = field(t, v, v2 ? "PTE_ADDRESS_SYS" : "PTE_ADDRESS");
   m->pte_peer = field(t, v, v2 ? "PTE_ADDRESS_VID_PEER" : "PTE_PEER_ID");
   m->pde_video = value(t, v, "PDE_APERTURE_VIDEO_MEMORY");
-  m->pte_uncached = value(
-      t, v, v2 ? "PTE_VOL_TRUE" : "PTE_PCF_REGULAR_RW_ATOMIC_UNCACHED_ACE");
   m->shift = (unsigned)value(t, v, "PTE_ADDRESS_SHIFT");
+}
+
+static void read_access_v2(struct mmu *m, const struct tsv *t) {
+  const struct mmu_field vol = field(t, 2, "PTE_VOL");
+  const struct mmu_field ro = field(t, 2, "PTE_READ_ONLY");
+  for (unsigned i = 0; i < 4; i++) {
+    const char *v = i & 1 ? "PTE_VOL_TRUE" : "PTE_VOL_FALSE";
+    const char *r = i & 2 ? "PTE_READ_ONLY_TRUE" : "PTE_READ_ONLY_FALSE";
+    m->access[i].bits = value(t, 2, v) << vol.lsb | value(t, 2, r) << ro.lsb;
+  }
+  m->access_bits = mask(vol) | mask(ro);
+  m->sparse = value(t, 2, "PTE_VOL_TRUE") << vol.lsb;
+}
+
+static void read_access_v3(struct mmu *m, const struct tsv *t) {
+  static const char *const names[] = {"PTE_PCF_REGULAR_RW_ATOMIC_CACHED_ACE",
+                                      "PTE_PCF_REGULAR_RW_ATOMIC_UNCACHED_ACE",
+                                      "PTE_PCF_REGULAR_RO_ATOMIC_CACHED_ACE",
+                                      "PTE_PCF_REGULAR_RO_ATOMIC_UNCACHED_ACE"};
+  const struct mmu_field pcf = field(t, 3, "PTE_PCF");
+  for (unsigned i = 0; i < 4; i++)
+    m->access[i].bits = value(t, 3, names[i]) << pcf.lsb;
+  m->access_bits = mask(pcf);
+  m->sparse = value(t, 3, "PTE_PCF_SPARSE") << pcf.lsb;
+}
+
+/* What pages grant: cached or not, to be written or not. */
+static void read_access(struct mmu *m, const struct tsv *t) {
+  if (m->version == 2)
+    read_access_v2(m, t);
+  else
+    read_access_v3(m, t);
+  for (unsigned i = 0; i < 4; i++) {
+    m->access[i].uncached = (i & 1) != 0;
+    m->access[i].read_only = (i & 2) != 0;
+  }
 }
 
 void mmu_init(struct mmu *m, int version, bool huge, const void *memory,
@@ -125,6 +158,7 @@ void mmu_init(struct mmu *m, int version, bool huge, const void *memory,
   *m = (struct mmu){.version = version, .memory = memory, .bytes = bytes};
   read_levels(m, &rows, huge);
   read_fields(m, &rows);
+  read_access(m, &rows);
 }
 
 static uint64_t load(const struct mmu *m, uint64_t at) {
@@ -148,12 +182,17 @@ static enum mmu_result page_at(const struct mmu *m, int d, uint64_t x,
   const uint64_t pa = get(x, address) << m->shift;
   page->log2 = log2;
   page->pa = pa + inside;
-  page->uncached = get(x, m->pte_flags) == m->pte_uncached;
   page->kind = (unsigned)get(x, m->pte_kind);
   page->peer = page->aperture == MMU_PEER ? (unsigned)get(x, m->pte_peer) : 0;
   uint64_t known = mask(m->pte_valid) | mask(m->pte_aperture) | mask(address) |
-                   mask(m->pte_kind);
-  known |= m->pte_uncached << m->pte_flags.lsb;
+                   mask(m->pte_kind) | m->access_bits;
+  unsigned a = 0;
+  while (a < 4 && (x & m->access_bits) != m->access[a].bits)
+    a++;
+  if (a == 4)
+    return malformed(page, "a page of another access");
+  page->uncached = m->access[a].uncached;
+  page->read_only = m->access[a].read_only;
   if (page->aperture == MMU_PEER)
     known |= mask(m->pte_peer);
   if ((x & ~known) != 0)
@@ -184,7 +223,9 @@ static enum mmu_result table_at(const struct mmu *m, uint64_t x,
   return MMU_MAPPED;
 }
 
-/* Entry i of a table: NOTHING, MAPPED with *child 0 for a page, MALFORMED. */
+#define PAGE_HERE UINT64_MAX /* in a child's place */
+
+/* Entry i of a table: NOTHING, MAPPED with a *child, MALFORMED. */
 static enum mmu_result entry(const struct mmu *m, int d, uint64_t table,
                              unsigned i, uint64_t va, uint64_t *child,
                              struct mmu_page *page) {
@@ -192,12 +233,14 @@ static enum mmu_result entry(const struct mmu *m, int d, uint64_t table,
   const uint64_t at = table + (l->dual ? 16ull : 8ull) * i;
   const uint64_t low = load(m, at);
   const bool leaf = d == m->nlevels - 1;
-  *child = 0;
+  *child = PAGE_HERE;
   if (get(low, m->pte_valid) != 0) {
     if (l->dual && load(m, at + 8) != 0)
       return malformed(page, "a page whose entry has a second half");
     return page_at(m, d, low, va, page);
   }
+  if (low == m->sparse && l->holds_pages)
+    return malformed(page, "a sparse page");
   if (leaf)
     return low == 0 ? MMU_NOTHING : malformed(page, "bits of no page");
   if (!l->dual)
@@ -221,8 +264,9 @@ enum mmu_result mmu_walk(const struct mmu *m, uint64_t root, uint64_t va,
     uint64_t child;
     const unsigned i =
         (unsigned)get(va, (struct mmu_field){m->level[d].lsb, m->level[d].msb});
+    page->log2 = m->level[d].lsb;
     const enum mmu_result r = entry(m, d, table, i, va, &child, page);
-    if (r != MMU_MAPPED || child == 0)
+    if (r != MMU_MAPPED || child == PAGE_HERE)
       return r;
     table = child;
   }
@@ -248,7 +292,7 @@ static int64_t tables_in(const struct visit *v, uint64_t table, int d,
     const enum mmu_result r = entry(v->m, d, table, i, at, &child, &page);
     if (r == MMU_MALFORMED)
       return -1;
-    if (r == MMU_NOTHING || child == 0)
+    if (r == MMU_NOTHING || child == PAGE_HERE)
       continue;
     const int64_t below = tables_in(v, child, d + 1, at);
     if (below < 0)

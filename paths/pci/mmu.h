@@ -6,7 +6,8 @@
  * the published tables have them: levels and fields come from the rows of
  * testdata/mmu.tsv, and it includes no header of the formats. A malformed
  * entry is a result of its own: bits where no field is, a table outside the
- * memory, an aperture that no table is in, a page at a level that holds none.
+ * memory, an aperture that no table is in, a page at a level that holds none,
+ * a sparse page, access that is not a user's with atomics.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,9 +22,10 @@ enum mmu_result { MMU_NOTHING, MMU_MAPPED, MMU_MALFORMED };
 
 struct mmu_page {
   enum mmu_aperture aperture;
-  unsigned peer, kind, log2; /* log2 of the page's bytes */
-  uint64_t pa;               /* of the address walked, not of the page */
-  bool uncached;
+  unsigned peer, kind;
+  unsigned log2; /* of the page's bytes; of what the entry of NOTHING covers */
+  uint64_t pa;   /* of the address walked, not of the page */
+  bool uncached, read_only;
   const char *wrong; /* of MALFORMED */
 };
 
@@ -36,6 +38,12 @@ struct mmu_level {
   bool dual, holds_pages;
 };
 
+/* Bits of a page's entry, in place. */
+struct mmu_access {
+  uint64_t bits;
+  bool uncached, read_only;
+};
+
 struct mmu {
   int version;
   const unsigned char *memory;
@@ -45,9 +53,12 @@ struct mmu {
   struct mmu_field pde_aperture, pde_address, pde_flags;
   struct mmu_field big_aperture, big_flags, small_aperture, small_address,
       small_flags;
-  struct mmu_field pte_valid, pte_aperture, pte_flags, pte_kind, pte_vid,
-      pte_sys, pte_peer;
-  uint64_t pde_video, pte_uncached;
+  struct mmu_field pte_valid, pte_aperture, pte_kind, pte_vid, pte_sys,
+      pte_peer;
+  struct mmu_access access[4];
+  uint64_t access_bits; /* which bits these are about */
+  uint64_t sparse;      /* the entry of a sparse page, whole */
+  uint64_t pde_video;
   unsigned shift;
 };
 

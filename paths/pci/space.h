@@ -41,7 +41,7 @@
 #include "core/lock_order/lock_order.h"
 #include "paths/pci/tlsf.h"
 
-enum { RIG_NV_RANK_SPACE = RIG_NV_RANK_PATH + 50, SPACE_UNIT_LOG2 = 4 };
+enum { SPACE_UNIT_LOG2 = 4 };
 
 struct space {
   struct rig_nv_lock lock;
