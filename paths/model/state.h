@@ -256,8 +256,8 @@ void model_leave(struct model *);
 uint64_t model_random(struct model *);
 unsigned model_below(struct model *, unsigned n);
 
-/* spans.c, memory.c. The host address of GPU address `at`, and in *n the bytes from it
- * on, at most *n, that one span holds; NULL where none does. */
+/* spans.c, memory.c. The host address of GPU address `at`, and in *n the bytes
+ * from it on, at most *n, that lie together; NULL where there are none. */
 char *model_reach(struct model *, uint64_t at, uint64_t *n);
 /* As model_reach, for what the GPU writes; false where no span holds it. */
 bool model_reach_write(struct model *, uint64_t at, uint64_t *n,
