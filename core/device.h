@@ -95,7 +95,7 @@ struct rig_nv {
   struct device_watch watch;
   uint64_t regions;          /* that the caller holds (ck_pr) */
   struct flush_source flush; /* for devices that view Mapped memory */
-  struct clock clock; /* of the GPU's timer */
+  struct clock clock;        /* of the GPU's timer */
   struct local local;
   struct images images;
   uint32_t stopped; /* 0 or 1 (ck_pr) */

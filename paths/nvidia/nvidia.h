@@ -23,6 +23,9 @@
  * Another PCI function reaches GPU memory by a DMA buffer, which the driver
  * exports and that function's driver imports; Pinned memory it does not.
  *
+ * While the driver pins or unpins the memory of one thread, others allocate,
+ * map and free; but a map_host waits for what it overlaps.
+ *
  * A free that fails keeps the memory, and its addresses, until the GPU's path
  * is closed.
  *
