@@ -13,6 +13,8 @@ enum {
   SETUP_WORDS =
       ABI_SET_OBJECT_WORDS + ABI_LOCAL_WINDOW_WORDS + ABI_SHARED_WINDOW_WORDS,
   CHANGE_WORDS = ABI_LOCAL_MEMORY_WORDS + ABI_INVALIDATE_CACHES_WORDS,
+  ENTER_WORDS = SETUP_WORDS + ABI_ACQUIRE_WORDS + ABI_RELEASE_WORDS +
+                CHANGE_WORDS, /* with no waits */
   END_WORDS =
       ABI_COPY_RELEASE_WORDS + ABI_ACQUIRE_WORDS + ABI_COPY_RELEASE_WORDS,
   /* 4 MiB, less what the end of a value adds without a further close. */
@@ -23,8 +25,7 @@ enum {
 static inline uint64_t entering_bound(size_t waits) {
   if (waits > RING_MOST_WAITS)
     waits = RING_MOST_WAITS;
-  return SETUP_WORDS + ABI_ACQUIRE_WORDS * (1 + (uint64_t)waits) +
-         ABI_RELEASE_WORDS + CHANGE_WORDS;
+  return ENTER_WORDS + ABI_ACQUIRE_WORDS * (uint64_t)waits;
 }
 
 /* Owed setup, and the acquire of the value before, unless this channel

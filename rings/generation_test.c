@@ -459,8 +459,8 @@ static void test_broken(void **state) {
     submit_ok(b, &s);
     pid_t child = fork();
     if (child == 0) {
-      struct cursor *last =
-          (struct cursor *)&b->rings.tail.node[b->rings.tail.word & 0xffff];
+      struct cursor *last = (struct cursor *)&b->rings.tail
+                                .node[tail_node_of(b->rings.tail.word.w[0])];
       (void)!freopen("/dev/null", "w", stderr);
       last->generation += (uint8_t)broken;
       (void)rings_room(&b->rings, &s);

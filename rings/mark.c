@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "rings/plant.h"
-
 static struct mark *slot(const struct marks *m, uint64_t v) {
   return &m->at[v & (m->n - 1)];
 }
@@ -26,24 +24,6 @@ void marks_init(struct marks *m, struct mark *at, uint32_t n,
     set(&at[i], &none);
   }
   set(slot(m, start->v), start);
-}
-
-void mark_write(const struct marks *m, const struct cursor *c) {
-  uint64_t w[CURSOR_WORDS];
-  struct mark *s = slot(m, c->v);
-  memcpy(w, c, sizeof w);
-  if (PLANTED(RING_PLANT_RELAXED_SENTINEL))
-    shared_store_64(&s->w[0], c->v - 1);
-  else if (!PLANTED(RING_PLANT_NO_SENTINEL))
-    /* Partner: mark_read's look behind its fence. */
-    shared_store_release_64(&s->w[0], c->v - 1);
-  shared_fence_release(); /* partner: mark_read's acquire fence */
-  for (int i = 1; i < CURSOR_WORDS; i++)
-    shared_store_64(&s->w[i], w[i]);
-  if (PLANTED(RING_PLANT_ENCODED_PLAIN))
-    shared_store_64(&s->w[0], c->v);
-  else /* partner: mark_read's first load */
-    shared_store_release_64(&s->w[0], c->v);
 }
 
 bool mark_read(const struct marks *m, uint64_t v, struct cursor *c) {

@@ -38,6 +38,7 @@
 #include <string.h>
 
 #include "rings/cursor.h"
+#include "rings/plant.h"
 #include "rings/shared.h"
 
 struct mark {
@@ -58,7 +59,23 @@ static inline bool mark_encoded(const struct marks *m, uint64_t v) {
   return shared_load_acquire_64(&m->at[v & (m->n - 1)].w[0]) == v;
 }
 /* Says that c's value is encoded. */
-void mark_write(const struct marks *, const struct cursor *c);
+static inline void mark_write(const struct marks *m, const struct cursor *c) {
+  uint64_t w[CURSOR_WORDS];
+  struct mark *s = &m->at[c->v & (m->n - 1)];
+  memcpy(w, c, sizeof w);
+  if (PLANTED(RING_PLANT_RELAXED_SENTINEL))
+    shared_store_64(&s->w[0], c->v - 1);
+  else if (!PLANTED(RING_PLANT_NO_SENTINEL))
+    /* Partner: mark_read's look behind its fence. */
+    shared_store_release_64(&s->w[0], c->v - 1);
+  shared_fence_release(); /* partner: mark_read's acquire fence */
+  for (int i = 1; i < CURSOR_WORDS; i++)
+    shared_store_64(&s->w[i], w[i]);
+  if (PLANTED(RING_PLANT_ENCODED_PLAIN))
+    shared_store_64(&s->w[0], c->v);
+  else /* partner: mark_read's first load */
+    shared_store_release_64(&s->w[0], c->v);
+}
 /* The cursor of v, if its mark is complete. */
 bool mark_read(const struct marks *, uint64_t v, struct cursor *);
 

@@ -6,7 +6,7 @@
  * a thread. A build with -DRING_POINTS calls the function below, which the test
  * has, at each of them; every other build has nothing there.
  *
- *   reserve  SWAP        the node is written, the tail is not swapped
+ *   reserve  SWAP        the tail is about to be swapped
  *            SWAPPED     it is: the value is this thread's
  *   encode   ENCODE      no word of the value is written
  *            ENCODED     all are, and the mark says nothing

@@ -28,11 +28,6 @@ static enum rig_room capacity(const struct ring_generation *g,
   return need->launch > g->launches.units ? RIG_GROW : answer;
 }
 
-static uint32_t units_of(uint64_t words) {
-  const uint64_t a_unit = RING_UNIT / sizeof(uint32_t);
-  return (uint32_t)((words + a_unit - 1) / a_unit);
-}
-
 /* What place() and refresh() answer beside ring_reserve's answers. */
 enum {
   TORN = -3,  /* mark[word] is gone: the word has moved on */
@@ -86,7 +81,7 @@ static bool taken(uint32_t seq) {
 /* The record that a value on COMPUTE brings its channel up to. Loaded after
  * the tail, so never one from before the tail's. */
 static void take_setup(const struct rings *r, struct ring_plan *p) {
-  p->setup = ring_rcu_dereference(&r->setup);
+  p->setup = ring_rcu_dereference(&r->setup); /* partner: setup.h's assign */
   if (p->setup)
     p->to.setup = p->setup->seq;
   if (PLANTED(RING_PLANT_OWED_TAKEN) && p->setup && taken(p->setup->seq))
@@ -148,7 +143,8 @@ static int place(const struct rings *r, const struct ring_need *need,
     uint32_t entries = (uint32_t)need->entries[q];
     if (need->lead & 1u << q && !led(p, need, q))
       entries--;
-    int answer = take(&g->channel[q], p, q, entries, units_of(need->words[q]));
+    int answer =
+        take(&g->channel[q], p, q, entries, ring_units(need->words[q]));
     if (answer != RIG_FITS)
       return answer;
   }
@@ -234,61 +230,18 @@ attempt(const struct rings *r, const struct ring_generation *g,
  * to the tail's: room may have said so before a growth of another thread's,
  * and new channels would have it wait. Not with a garbage cursor, which may
  * name a generation whose rings are gone. False: the tail moved. */
-static bool attempt_older(const struct rings *r, uint64_t tail,
+static bool attempt_older(const struct rings *r, const struct tail_at *tail,
                           const struct ring_need *need, size_t nparts,
                           const struct ring_ask *ask, struct ring_plan *p,
                           struct attempt *a) {
   while (a->answer == RIG_LATER) {
-    if (tail_read(&r->tail, &p->from) != tail || !tail_same(&r->tail, tail))
+    if (tail_read(&r->tail, &p->from).word != tail->word ||
+        !tail_same(&r->tail, tail))
       return false;
     if (p->from.generation == p->generation->id)
       return true;
     attempt(r, p->generation->older, need, nparts, ask, p, a);
   }
-  return true;
-}
-
-/* place() for a straight submission, where there is nothing to decide: on the
- * tail's own generation, one channel, no skip, no counts that do not add up.
- * False: that is for capacity() and attempt() to say. p->from may be
- * garbage. */
-static inline bool place_straight(const struct rings *r,
-                                  const struct ring_generation *g,
-                                  const struct ring_need *need, size_t nparts,
-                                  const struct ring_ask *ask,
-                                  struct ring_plan *p) {
-  const int q = need->last, other = QUEUES - 1 - q;
-  const struct ring_channel *c = &g->channel[q];
-  const struct cursor *from = &p->from;
-  struct cursor *to = &p->to;
-  const uint32_t units = units_of(need->words[q]);
-  const uint32_t entries = from->entries[q] - from->freed_entries[q];
-  const uint32_t used = from->units[q] - from->freed_units[q];
-  const uint32_t at = from->units[q] & (c->units - 1);
-  const uint64_t v = from->v + 1;
-  if (from->generation != g->id || from->behind >= r->marks.n ||
-      (uint32_t)v == 0 || (ask->for_what == RING_SUBMIT && v != ask->v) ||
-      entries >= c->n - 1 || used > c->units || units > c->units - used ||
-      units > c->units - at ||
-      units_of(need->words[other]) > g->channel[other].units)
-    return false;
-  p->generation = g;
-  *to = *from;
-  to->v = v;
-  to->joins += nparts + 1;
-  to->entries[q]++;
-  to->units[q] += units;
-  to->behind++;
-  to->released_by = q & 3;
-  to->owes &= ~(1u << q) & 3;
-  to->waits = false;
-  p->start[q] = at;
-  p->used = 1u << q;
-  p->release = q;
-  p->launch_releases = false;
-  p->setup = NULL;
-  if (q == RIG_COMPUTE0)
-    take_setup(r, p);
   return true;
 }
 
@@ -300,20 +253,21 @@ int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
     const struct ring_generation *g = NULL;
     if (PLANTED(RING_PLANT_GENERATION_BEFORE_TAIL))
       g = ring_rcu_dereference(&r->newest);
-    uint64_t tail = tail_read(&r->tail, &p->from);
+    const struct tail_at tail = tail_read(&r->tail, &p->from);
     if (!PLANTED(RING_PLANT_GENERATION_BEFORE_TAIL))
       g = ring_rcu_dereference(&r->newest); /* partner: growth's assign */
-    if (!need->straight || !place_straight(r, g, need, nparts, ask, p)) {
-      enum rig_room bound = capacity(g, need);
-      if (bound != RIG_FITS)
-        return bound;
-      attempt(r, g, need, nparts, ask, p, &a);
-      if (down && !attempt_older(r, tail, need, nparts, ask, p, &a))
-        continue;
-    }
+    enum rig_room bound = capacity(g, need);
+    if (bound != RIG_FITS)
+      return bound;
+    attempt(r, g, need, nparts, ask, p, &a);
+    if (down && !attempt_older(r, &tail, need, nparts, ask, p, &a))
+      continue;
     const int answer = a.answer;
     if (answer == RIG_FITS && ask->for_what != RING_ROOM) {
-      if (tail_swap(&r->tail, tail, &p->to))
+      /* p->from is the tail's as it was read, or has news that no steps
+       * tell: of what is free, or of rings. */
+      const bool news = a.looked || p->to.generation != p->from.generation;
+      if (tail_swap(&r->tail, &tail, news ? NULL : &p->from, &p->to))
         return RIG_FITS;
       continue;
     }
@@ -321,7 +275,7 @@ int ring_reserve(struct rings *r, const struct ring_need *need, size_t nparts,
       return answer;
     /* An answer that rests on loads alone: exact from an unchanged tail, and
      * where the word was looked at, from an unchanged word. */
-    if (!tail_same(&r->tail, tail))
+    if (!tail_same(&r->tail, &tail))
       continue;
     if (a.looked && answer != RIG_FITS &&
         shared_load_acquire_64(r->word) != a.word) /* partner: the GPU's */

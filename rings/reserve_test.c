@@ -195,7 +195,9 @@ static void test_no_overrun(void **state) {
                     (uint32_t)-(5 * ENTRIES),
                     UINT32_MAX - 100,
                     UINT64_MAX - 500,
-                    UINT64_MAX - 50, 0, 0};
+                    UINT64_MAX - 50,
+                    0,
+                    0};
   struct bed *b = bed_make(&z);
   uint64_t unit_owner[QUEUES][UNITS], entry_owner[QUEUES][ENTRIES], seed = 1;
   uint64_t fits = 0, later = 0;
@@ -420,7 +422,8 @@ static void word_before(struct bed *b) {
 
 /* The cursor after the last value, to be changed. */
 static struct cursor *last(struct bed *b) {
-  return (struct cursor *)&b->rings.tail.node[b->rings.tail.word & 0xffff];
+  return (struct cursor *)&b->rings.tail
+      .node[tail_node_of(b->rings.tail.word.w[0])];
 }
 
 static void entries_jump(struct bed *b) { last(b)->entries[COMPUTE] += 64; }

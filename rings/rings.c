@@ -60,18 +60,6 @@ static bool need_of(const struct rig_submission *s, struct ring_need *need) {
   return true;
 }
 
-enum rig_room rings_room(struct rings *r, const struct rig_submission *s) {
-  const struct ring_ask ask = {.for_what = RING_ROOM};
-  struct ring_need need;
-  struct ring_plan plan;
-  if (!need_of(s, &need))
-    return RIG_NEVER;
-  ring_rcu_lock();
-  int answer = ring_reserve(r, &need, s->nparts, &ask, &plan);
-  ring_rcu_unlock();
-  return (enum rig_room)keep_need(r, &need, answer);
-}
-
 /* Why the waits are refused whatever the value, or NULL; and the latest value
  * of the device's own word that they ask for. */
 static const char *waits_refused(const struct rings *r,
@@ -96,18 +84,54 @@ static const char *waits_refused(const struct rings *r,
   return NULL;
 }
 
+/* From written ring contents to a value that some thread publishes. */
+static inline void encoded(struct rings *r, const struct cursor *to) {
+  RING_POINT(ENCODED);
+  io_write_fence(); /* this core's ring contents, before "encoded" */
+  mark_write(&r->marks, to);
+  VALIDATE_LEAVE(&rig_nv_lock_in_reserve);
+  RING_POINT(ARRIVE);
+  seat_arrive(r);
+}
+
 /* From a place to a value that some thread publishes. */
 static void go(struct rings *r, const struct rig_submission *s,
                const struct ring_need *need, const struct ring_plan *p) {
   VALIDATE_ENTER(&rig_nv_lock_in_reserve);
   RING_POINT(ENCODE);
   ring_encode(r, s, need, p);
-  RING_POINT(ENCODED);
-  io_write_fence(); /* this core's ring contents, before "encoded" */
-  mark_write(&r->marks, &p->to);
-  VALIDATE_LEAVE(&rig_nv_lock_in_reserve);
-  RING_POINT(ARRIVE);
-  seat_arrive(r);
+  encoded(r, &p->to);
+}
+
+/* The short way of a straight submission, if it is open: queue and number of
+ * parts are constants where they can be. */
+static inline __attribute__((always_inline)) bool
+short_way_on(struct rings *r, const struct rig_submission *s, const int q,
+             size_t nparts, uint64_t words, const struct ring_ask *ask,
+             uint64_t *v) {
+  struct ring_plan p;
+  ring_rcu_lock(); /* for what the plan points to */
+  const bool open = straight_take(r, q, words, nparts, ask, &p);
+  if (open && ask->for_what != RING_ROOM) {
+    VALIDATE_ENTER(&rig_nv_lock_in_reserve);
+    RING_POINT(ENCODE);
+    straight_put(r, s, q, nparts, &p);
+    encoded(r, &p.to);
+    *v = p.to.v;
+  }
+  ring_rcu_unlock();
+  return open;
+}
+
+static inline __attribute__((always_inline)) bool
+short_way(struct rings *r, const struct rig_submission *s,
+          const struct ring_ask *ask, uint64_t *v) {
+  uint64_t words;
+  if (!straight_words(s, &words))
+    return false;
+  if (s->nparts != 0)
+    return short_way_on(r, s, RIG_COPY0, s->nparts, words, ask, v);
+  return short_way_on(r, s, RIG_COMPUTE0, 0, words, ask, v);
 }
 
 /* What ring_reserve answers; with FITS, the value is on its way. */
@@ -122,6 +146,21 @@ static int reserve_and_go(struct rings *r, const struct rig_submission *s,
   return answer;
 }
 
+enum rig_room rings_room(struct rings *r, const struct rig_submission *s) {
+  const struct ring_ask ask = {.for_what = RING_ROOM};
+  struct ring_need need;
+  struct ring_plan plan;
+  uint64_t v;
+  if (short_way(r, s, &ask, &v))
+    return RIG_FITS;
+  if (!need_of(s, &need))
+    return RIG_NEVER;
+  ring_rcu_lock();
+  int answer = ring_reserve(r, &need, s->nparts, &ask, &plan);
+  ring_rcu_unlock();
+  return (enum rig_room)keep_need(r, &need, answer);
+}
+
 static const char own_wait[] =
     "a wait for this device's own word to reach the value submitted, or a "
     "later one";
@@ -133,6 +172,8 @@ enum rig_done rings_submit(struct rings *r, uint64_t v,
   struct ring_need need;
   struct ring_plan plan;
   *failure = NULL;
+  if (short_way(r, s, &ask, &v))
+    return RIG_COMMITTED;
   if (!need_of(s, &need))
     *failure = "a part that the device does not run";
   else
@@ -154,8 +195,9 @@ enum rig_done rings_submit(struct rings *r, uint64_t v,
   }
 }
 
-int rings_post(struct rings *r, const struct rig_submission *s, uint64_t *v,
-               const char **why) {
+static __attribute__((noinline)) int
+post_long_way(struct rings *r, const struct rig_submission *s, uint64_t *v,
+              const char **why) {
   struct ring_ask ask = {.for_what = RING_POST};
   struct ring_need need;
   struct ring_plan plan;
@@ -173,4 +215,10 @@ int rings_post(struct rings *r, const struct rig_submission *s, uint64_t *v,
   if (answer == RIG_FITS)
     *v = plan.to.v;
   return answer;
+}
+
+int rings_post(struct rings *r, const struct rig_submission *s, uint64_t *v,
+               const char **why) {
+  const struct ring_ask ask = {.for_what = RING_POST};
+  return short_way(r, s, &ask, v) ? RIG_FITS : post_long_way(r, s, v, why);
 }

@@ -180,6 +180,12 @@ struct ring_need {
   int last;                 /* the last part's queue, COMPUTE for no parts */
 };
 
+/* Units of a piece of so many words. */
+static inline uint32_t ring_units(uint64_t words) {
+  const uint64_t a_unit = RING_UNIT / sizeof(uint32_t);
+  return (uint32_t)((words + a_unit - 1) / a_unit);
+}
+
 /* A place in every ring for one value. */
 struct ring_plan {
   const struct ring_generation *generation;

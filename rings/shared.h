@@ -24,6 +24,11 @@
 typedef uint64_t shared_64, guarded_64;
 typedef uint32_t shared_32, guarded_32;
 
+/* Two words that are swapped as one, and loaded one by one. */
+typedef struct {
+  uint64_t w[2];
+} __attribute__((aligned(16))) shared_pair;
+
 #ifdef RIG_COOP
 void coop_point(void);
 void coop_spin(void);
@@ -80,10 +85,37 @@ static inline void shared_store_release_64(shared_64 *p, uint64_t v) {
   ck_pr_store_64(p, v);
 }
 
-static inline bool shared_cas_64(shared_64 *p, uint64_t from, uint64_t to) {
+static inline uint64_t shared_load_acquire_first(const shared_pair *p) {
+  coop_point();
+  uint64_t v = ck_pr_load_64(&p->w[0]);
+  ck_pr_fence_acquire(); /* the load above, before whatever the caller reads */
+  return v;
+}
+
+static inline uint64_t shared_load_first(const shared_pair *p) {
+  coop_point();
+  return ck_pr_load_64(&p->w[0]);
+}
+
+static inline uint64_t shared_load_second(const shared_pair *p) {
+  coop_point();
+  return ck_pr_load_64(&p->w[1]);
+}
+
+/* Before any other thread. */
+static inline void shared_init_pair(shared_pair *p, uint64_t a, uint64_t b) {
+  p->w[0] = a;
+  p->w[1] = b;
+}
+
+static inline bool shared_cas_pair(shared_pair *p, uint64_t from_first,
+                                   uint64_t from_second, uint64_t to_first,
+                                   uint64_t to_second) {
+  uint64_t from[2] = {from_first, from_second}, to[2] = {to_first, to_second};
+  uint64_t seen[2];
   coop_point();
   ck_pr_fence_release(); /* what the caller wrote, before the swap */
-  bool swapped = ck_pr_cas_64(p, from, to);
+  bool swapped = ck_pr_cas_64_2_value(p->w, from, to, seen);
   ck_pr_fence_acquire(); /* the swap, before whatever the caller reads */
   return swapped;
 }

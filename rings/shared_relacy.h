@@ -24,6 +24,21 @@
 using shared_64 = rl::atomic<uint64_t>;
 using shared_32 = rl::atomic<uint32_t>;
 
+/* One atomic object, of which a load gives a half: two loads may give halves
+ * of different swaps, as two loads of the machine's do. */
+struct shared_halves {
+  uint64_t w[2];
+  bool operator==(const shared_halves &o) const {
+    return w[0] == o.w[0] && w[1] == o.w[1];
+  }
+  bool operator!=(const shared_halves &o) const { return !(*this == o); }
+};
+static inline std::ostream &operator<<(std::ostream &s,
+                                       const shared_halves &x) {
+  return s << x.w[0] << ',' << x.w[1];
+}
+using shared_pair = rl::atomic<shared_halves>;
+
 /* Memory that one thread at a time may touch: an access that is not ordered
  * behind the last one of another thread is reported as a race. */
 template <typename T> class shared_guarded {
@@ -85,11 +100,32 @@ static inline void shared_store_release_32(shared_32 *p, uint32_t v,
   p->store(v, rl::mo_release, at);
 }
 
+static inline uint64_t shared_load_acquire_first(const shared_pair *p,
+                                                 SHARED_CALLER) {
+  return p->load(rl::mo_acquire, at).w[0];
+}
+
+static inline uint64_t shared_load_first(const shared_pair *p, SHARED_CALLER) {
+  return p->load(rl::mo_relaxed, at).w[0];
+}
+
+static inline uint64_t shared_load_second(const shared_pair *p, SHARED_CALLER) {
+  return p->load(rl::mo_relaxed, at).w[1];
+}
+
+static inline void shared_init_pair(shared_pair *p, uint64_t a, uint64_t b,
+                                    SHARED_CALLER) {
+  p->store(shared_halves{{a, b}}, rl::mo_relaxed, at);
+}
+
 /* Less than the contract: the tail, whose swap this is, asks for no barrier,
  * and one would stand in for the orders of what comes after it. */
-static inline bool shared_cas_64(shared_64 *p, uint64_t from, uint64_t to,
-                                 SHARED_CALLER) {
-  return p->compare_exchange_strong(from, to, rl::mo_acq_rel, at);
+static inline bool shared_cas_pair(shared_pair *p, uint64_t from_first,
+                                   uint64_t from_second, uint64_t to_first,
+                                   uint64_t to_second, SHARED_CALLER) {
+  shared_halves from = {{from_first, from_second}};
+  return p->compare_exchange_strong(from, shared_halves{{to_first, to_second}},
+                                    rl::mo_acq_rel, at);
 }
 
 static inline bool shared_cas_32(shared_32 *p, uint32_t from, uint32_t to,

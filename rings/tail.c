@@ -9,10 +9,6 @@
 
 _Static_assert(TAIL_SPARES < EMPTY, "a node's index fits");
 
-static uint64_t word_of(uint64_t v, uint32_t node) {
-  return v << TAIL_NODE_BITS | node;
-}
-
 static void set(struct tail_node *n, const struct cursor *c) {
   uint64_t w[CURSOR_WORDS];
   memcpy(w, c, sizeof w);
@@ -23,7 +19,8 @@ static void set(struct tail_node *n, const struct cursor *c) {
 void tail_init(struct tail *t, const struct cursor *start) {
   for (uint32_t i = 0; i <= TAIL_SPARES; i++)
     set(&t->node[i], start);
-  shared_store_64(&t->word, word_of(start->v, TAIL_SPARES));
+  shared_init_pair(&t->word, tail_word(start->v, TAIL_SPARES),
+                   tail_flags(start));
   for (uint32_t i = 0; i < TAIL_SPARES; i++)
     shared_store_release_32(&t->cell[i].node, i);
 }
@@ -60,21 +57,25 @@ static void put(struct tail_cell *c, uint32_t node) {
   shared_store_release_32(&c->node, node); /* partner: take */
 }
 
-bool tail_swap(struct tail *t, uint64_t read, const struct cursor *to) {
+bool tail_swap_node(struct tail *t, const struct tail_at *read,
+                    const struct cursor *to) {
   uint32_t node;
   struct tail_cell *c = take(t, &node);
   shared_fence_release(); /* partner: tail_same's acquire */
   set(&t->node[node], to);
   RING_POINT(SWAP);
   /* Partner: tail_read's acquire load. */
-  bool swapped = shared_cas_64(&t->word, read, word_of(to->v, node));
+  bool swapped = shared_cas_pair(&t->word, read->word, read->steps,
+                                 tail_word(to->v, node), tail_flags(to));
   if (swapped)
     RING_POINT(SWAPPED);
-  put(c, swapped ? (uint32_t)(read & ((1u << TAIL_NODE_BITS) - 1)) : node);
+  put(c, swapped ? (uint32_t)tail_node_of(read->word) : node);
   return swapped;
 }
 
 void tail_last(const struct tail *t, struct cursor *c) {
-  while (!tail_same(t, tail_read(t, c)))
-    ; /* another thread swapped: the tail moved on */
+  struct tail_at at;
+  do
+    at = tail_read(t, c);
+  while (!tail_same(t, &at)); /* another thread swapped: the tail moved on */
 }

@@ -307,8 +307,8 @@ static bool tidy(struct post_run *r) {
   if (state != SEAT_FREE)
     return failed(r, "the seat's state is %u", state);
   bool home[TAIL_SPARES + 1] = {false};
-  uint64_t tail = shared_load_64(&rings->tail.word);
-  home[tail & ((1u << TAIL_NODE_BITS) - 1)] = true;
+  uint64_t tail = shared_load_first(&rings->tail.word);
+  home[tail_node_of(tail)] = true;
   for (unsigned i = 0; i < TAIL_SPARES; i++) {
     uint32_t node = shared_load_32(&rings->tail.cell[i].node);
     if (node > TAIL_SPARES || home[node])

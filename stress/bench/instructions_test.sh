@@ -45,10 +45,10 @@ while read -r way kind most; do
     echo "[  PASSED  ] 1 test(s). $way $kind: $one instructions, of $most"
   fi
 done <<'FIGURES'
-post empty 757
-post copy 815
-turn empty 1018
-turn copy 1097
+post empty 565
+post copy 656
+turn empty 710
+turn copy 833
 FIGURES
 
 exit $failed

@@ -44,7 +44,7 @@ static struct spread spread_of(const double *at, unsigned n) {
 }
 
 static const char *kind_of(const struct row *r) {
-  return r->way == WAY_FLOOR ? "-" : kind_names[r->kind];
+  return r->way >= WAY_FLOOR ? "-" : kind_names[r->kind];
 }
 
 static void setting(FILE *f, const struct report *p) {
@@ -73,13 +73,13 @@ static void setting(FILE *f, const struct report *p) {
 }
 
 static void row_name(FILE *f, const struct report *p, const struct row *row) {
-  fprintf(f, "%7u %5g %-5s %-8s", row->threads,
+  fprintf(f, "%7u %5g %-5s %-9s", row->threads,
           p->doorbells[row->doorbell].asked_ns, kind_of(row),
           way_names[row->way]);
 }
 
 static void span_table(FILE *f, const struct report *p) {
-  fprintf(f, "\nthreads  bell kind  way      span    ");
+  fprintf(f, "\nthreads  bell kind  way       span    ");
   for (int q = 0; q < QUANTILES; q++)
     fprintf(f, " %9s", quantile_names[q]);
   fprintf(f, "\n");
@@ -98,7 +98,7 @@ static void span_table(FILE *f, const struct report *p) {
 
 void report_table(FILE *f, const struct report *p) {
   setting(f, p);
-  fprintf(f, "threads  bell kind  way     ");
+  fprintf(f, "threads  bell kind  way      ");
   for (int i = 0; i < FIGURES; i++)
     fprintf(f, " %*s", figures[i].width, figures[i].head);
   fprintf(f, "\n");

@@ -151,13 +151,16 @@ static void row_add(struct report *r, enum way w, enum kind k, unsigned threads,
 static bool rows_make(struct bench *b) {
   const struct settings *s = &b->s;
   struct report *r = &b->report;
-  size_t most = (size_t)s->nthreads * s->ndoorbells * (KINDS * WAYS + 1);
+  size_t most = (size_t)s->nthreads * s->ndoorbells * (KINDS * WAYS + 3);
   r->rows = calloc(most, sizeof *r->rows);
   for (unsigned t = 0; r->rows && t < s->nthreads; t++)
     for (unsigned d = 0; d < s->ndoorbells; d++) {
       const unsigned threads = (unsigned)s->threads[t];
       if (s->ways[WAY_FLOOR] && threads == 1)
         row_add(r, WAY_FLOOR, KIND_EMPTY, threads, d);
+      for (int w = WAY_SWAP; w < WAYS && d == 0; w++) /* they ring no bell */
+        if (s->ways[w])
+          row_add(r, (enum way)w, KIND_EMPTY, threads, d);
       for (int k = 0; k < KINDS; k++)
         for (int w = 0; w < WAY_FLOOR; w++)
           if (s->kinds[k] && s->ways[w] && way_built((enum way)w) &&
@@ -321,7 +324,8 @@ int main(int argc, char **argv) {
        "Numbers of threads (1,2,4,8,16, up to twice the cores)", 0},
       {"kinds", 'k', "KIND,...", 0, "empty, copy, parts (all)", 0},
       {"ways", 'w', "WAY,...", 0,
-       "post, mutex, spin, rte_ring, turn, bare, floor (all)", 0},
+       "post, mutex, spin, rte_ring, turn, bare, floor, swap, swap+node (all)",
+       0},
       {"seconds", 's', "S", 0, "Of a pass; a row has two or three a run (0.05)",
        0},
       {"posts", 'p', "N", 0, "Of each thread in a pass, instead", 0},
@@ -338,7 +342,7 @@ int main(int argc, char **argv) {
       .s = {.doorbells = {0, 130},
             .ndoorbells = 2,
             .kinds = {true, true, true},
-            .ways = {true, true, true, true, true, true, true},
+            .ways = {true, true, true, true, true, true, true, true, true},
             .seconds = 0.05,
             .runs = 7}};
   argp_err_exit_status = 2;

@@ -50,9 +50,9 @@ done
 # Of many threads: post, mutex, spin, and rte_ring where it is installed.
 many=3
 if grep -qF '"rte_ring": true' "$out"; then many=4; fi
-# Rows: floor with one thread, and of 3 kinds turn and bare with one and each
-# way of many with one and two.
-rows=$((1 + 3 * (2 + 2 * many)))
+# Rows: floor with one thread, the two swaps with one and two, and of 3 kinds
+# turn and bare with one and each way of many with one and two.
+rows=$((1 + 2 * 2 + 3 * (2 + 2 * many)))
 for key in way kind threads doorbell_asked doorbell_measured \
   time_a_submission cpu_time_a_submission submissions doorbells laters \
   fewest_of_a_thread line_round_trip returned; do
@@ -68,16 +68,16 @@ done
 # four of each span.
 has $((8 + rows * (3 + 7 + 4) + posts * 2 * 4)) '"unit": "'
 run 'table' 0 "${tiny[@]}"
-has 1 'threads  bell kind  way       '
-has 1 'threads  bell kind  way      span'
+has 1 'threads  bell kind  way        '
+has 1 'threads  bell kind  way       span'
 has $((4 - many)) 'rte_ring not installed'
 run 'seconds' 0 --seconds 0.001 --runs 1 --kinds copy --ways post --threads 1 \
   --doorbell-ns 0,1 --no-pin
-has 2 'copy  post      '
+has 2 'copy  post       '
 for span in returned shown released; do
-  has 2 "copy  post     $span"
+  has 2 "copy  post      $span"
 done
-for way in post turn bare; do
+for way in post turn bare swap swap+node; do
   run "callgrind $way" 0 --ways $way --callgrind parts 100
 done
 run 'callgrind' 0 --callgrind parts 100

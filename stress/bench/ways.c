@@ -12,9 +12,11 @@
 #include "stress/bench/floor.h"
 #include "stress/bench/gpu.h"
 #include "stress/bench/peer.h"
+#include "stress/bench/swap.h"
 
-const char *const way_names[WAYS] = {"post", "mutex", "spin", "rte_ring",
-                                     "turn", "bare",  "floor"};
+const char *const way_names[WAYS] = {"post",     "mutex", "spin",
+                                     "rte_ring", "turn",  "bare",
+                                     "floor",    "swap",  "swap+node"};
 const char *const kind_names[KINDS] = {"empty", "copy", "parts"};
 
 enum { PARTS = 64, LINE = 128 };
@@ -25,6 +27,7 @@ static struct rig_submission submissions[KINDS];
 static struct gpu *gpu;
 static struct floor *bottom;
 static struct peer *peer;
+static struct swap *swap;
 
 /* What a post of each kind writes to its rings behind a value that its channel
  * released: copies, the release, and an entry. */
@@ -64,7 +67,8 @@ bool ways_make(void) {
     submissions[i] = (struct rig_submission){.parts = parts, .nparts = n[i]};
   gpu = gpu_make();
   bottom = floor_make();
-  if (!gpu || !bottom || !mutex_make())
+  swap = swap_make();
+  if (!gpu || !bottom || !swap || !mutex_make())
     return false;
   peer = peer_make(peer_bytes);
   if (peer_built() && !peer)
@@ -86,13 +90,18 @@ bool way_single(enum way w) {
 
 static bool on_floor(enum way w) { return w == WAY_BARE || w == WAY_FLOOR; }
 
+static bool is_swap(enum way w) { return w == WAY_SWAP || w == WAY_SWAP_NODE; }
+
 void way_begin(enum way w, uint64_t multiplies, bool stamps) {
   bottom->multiplies = gpu->multiplies = multiplies;
   last = rings_last(&gpu->rings);
   gpu->stamps = stamps;
   gpu->stamped = last;
+  if (is_swap(w))
+    swap_begin(swap);
   first = on_floor(w)         ? bottom->count
           : w == WAY_RTE_RING ? peer_count(peer)
+          : is_swap(w)        ? swap_count(swap)
                               : last;
 }
 
@@ -102,12 +111,15 @@ bool way_complete(enum way w, uint64_t n) {
     return bottom->word == first + n;
   if (w == WAY_RTE_RING)
     return peer_count(peer) == (uint32_t)(first + n);
+  if (is_swap(w))
+    return swap_count(swap) == first + n;
   return rings_last(&gpu->rings) == first + n && gpu->word == first + n;
 }
 
 uint64_t way_bells(enum way w) {
   return on_floor(w)         ? bottom->count
          : w == WAY_RTE_RING ? peer_count(peer)
+         : is_swap(w)        ? 0
                              : gpu->rings.seat.bells;
 }
 
@@ -158,6 +170,10 @@ static int try(enum way w, enum kind k, uint64_t *v) {
     break;
   case WAY_BARE:
     floor_encode(bottom, s);
+    break;
+  case WAY_SWAP:
+  case WAY_SWAP_NODE:
+    swap_submit(swap, w == WAY_SWAP_NODE);
     break;
   default:
     floor_submit(bottom);

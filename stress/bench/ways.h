@@ -12,6 +12,8 @@
  *   rte_ring  peer.h: DPDK's ring, if it is installed; as many bytes
  *   bare      floor.h: one thread, the words of the same parts and no rings
  *   floor     floor.h: one thread, no encoder
+ *   swap      swap.h: nothing but the swap that takes a value's place
+ *   swap+node the same, with a node of its own for each value
  *
  * and what is submitted:
  *
@@ -34,7 +36,9 @@ enum way {
   WAY_RTE_RING,
   WAY_TURN,
   WAY_BARE,
-  WAY_FLOOR,
+  WAY_FLOOR, /* from here on, of no kind */
+  WAY_SWAP,
+  WAY_SWAP_NODE,
   WAYS
 };
 enum kind { KIND_EMPTY, KIND_COPY, KIND_PARTS, KINDS };

@@ -8,6 +8,7 @@ COOP_COPTS = CK_COPTS + [
     "-DRIG_COOP",
     "-DRING_IO_HOOK",
     "-DTAIL_SPARES=2",
+    "-DTAIL_STEP_BITS=1",
     "-DSEAT_ROUNDS=1",
     "-DSEAT_PATIENCE=2",
 ]
@@ -35,6 +36,8 @@ def coop_world(name, copts = []):
         linkopts = [
             "-Wl,--wrap=ring_reserve",
             "-Wl,--wrap=ring_encode",
+            "-Wl,--wrap=straight_take",
+            "-Wl,--wrap=straight_put",
         ],
         linkstatic = True,
         # _exit under -std=c17.

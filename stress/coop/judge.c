@@ -66,18 +66,24 @@ int __real_ring_reserve(struct rings *, const struct ring_need *, size_t,
                         const struct ring_ask *, struct ring_plan *);
 int __wrap_ring_reserve(struct rings *, const struct ring_need *, size_t,
                         const struct ring_ask *, struct ring_plan *);
+bool __real_straight_take(struct rings *, int, uint64_t, size_t,
+                          const struct ring_ask *, struct ring_plan *);
+bool __wrap_straight_take(struct rings *, int, uint64_t, size_t,
+                          const struct ring_ask *, struct ring_plan *);
 void __real_ring_encode(const struct rings *, const struct rig_submission *,
                         const struct ring_need *, const struct ring_plan *);
 void __wrap_ring_encode(const struct rings *, const struct rig_submission *,
                         const struct ring_need *, const struct ring_plan *);
+void __real_straight_put(const struct rings *, const struct rig_submission *,
+                         int, size_t, const struct ring_plan *);
+void __wrap_straight_put(const struct rings *, const struct rig_submission *,
+                         int, size_t, const struct ring_plan *);
 
-/* What rings.c calls (the linker's --wrap): judges each answer. */
-int __wrap_ring_reserve(struct rings *r, const struct ring_need *need,
-                        size_t nparts, const struct ring_ask *ask,
-                        struct ring_plan *p) {
-  uint32_t known = world.reached;
-  const uint8_t newest = r->newest->id;
-  int answer = __real_ring_reserve(r, need, nparts, ask, p);
+/* An answer, to a thread that knew the values up to the place `known` to be
+ * reached, and `newest` to be a generation. */
+static void judge(int answer, uint32_t known, uint8_t newest,
+                  const struct ring_need *need, const struct ring_ask *ask,
+                  const struct ring_plan *p) {
   CHECK("FITS or LATER", answer == RIG_FITS || answer == RIG_LATER);
   const struct life *last = world_life(p->from.v);
   const struct ring_generation *g = p->generation;
@@ -89,12 +95,12 @@ int __wrap_ring_reserve(struct rings *r, const struct ring_need *need,
   if (answer == RIG_LATER) {
     CHECK("LATER, and it fits", world_nth(p->from.v) < known ||
                                     !fits(need, g, &p->from, known, false));
-    return answer;
+    return;
   }
   if (ask->for_what == RING_ROOM) {
     if (world_nth(p->from.v) >= world.reached)
       CHECK("room says FITS", fits(need, g, &p->from, world.reached, true));
-    return answer;
+    return;
   }
   CHECK("new channels with a value in flight",
         g->channels_born <= p->from.generation ||
@@ -105,7 +111,29 @@ int __wrap_ring_reserve(struct rings *r, const struct ring_need *need,
   CHECK("the value after the last", p->to.v == p->from.v + 1);
   *l = (struct life){
       .reserved = true, .by = coop_self(), .from = p->from, .to = p->to};
+}
+
+/* What rings.c calls (the linker's --wrap): judges each answer. */
+int __wrap_ring_reserve(struct rings *r, const struct ring_need *need,
+                        size_t nparts, const struct ring_ask *ask,
+                        struct ring_plan *p) {
+  uint32_t known = world.reached;
+  const uint8_t newest = r->newest->id;
+  int answer = __real_ring_reserve(r, need, nparts, ask, p);
+  judge(answer, known, newest, need, ask, p);
   return answer;
+}
+
+bool __wrap_straight_take(struct rings *r, int q, uint64_t words, size_t nparts,
+                          const struct ring_ask *ask, struct ring_plan *p) {
+  uint32_t known = world.reached;
+  const uint8_t newest = r->newest->id;
+  if (!__real_straight_take(r, q, words, nparts, ask, p))
+    return false;
+  const struct ring_need need = {
+      .entries = {1, 1}, .words = {words, words}, .used = 1u << q, .last = q};
+  judge(RIG_FITS, known, newest, &need, ask, p);
+  return true;
 }
 
 /* Takes the value's ranges in the shadows. */
@@ -131,9 +159,8 @@ static void own(int q, uint32_t v, const struct ring_plan *p) {
   }
 }
 
-void __wrap_ring_encode(const struct rings *r, const struct rig_submission *s,
-                        const struct ring_need *need,
-                        const struct ring_plan *p) {
+/* Before the words of a value that has its place. */
+static struct life *place_owned(const struct ring_plan *p) {
   struct life *l = world_life(p->to.v);
   uint32_t v = (uint32_t)world_nth(p->to.v);
   CHECK("the mark of a value not reached",
@@ -141,7 +168,21 @@ void __wrap_ring_encode(const struct rings *r, const struct rig_submission *s,
   for (int q = 0; q < QUEUES; q++)
     if (p->used >> q & 1)
       own(q, v, p);
+  return l;
+}
+
+void __wrap_ring_encode(const struct rings *r, const struct rig_submission *s,
+                        const struct ring_need *need,
+                        const struct ring_plan *p) {
+  struct life *l = place_owned(p);
   __real_ring_encode(r, s, need, p);
+  l->encoded = true;
+}
+
+void __wrap_straight_put(const struct rings *r, const struct rig_submission *s,
+                         int q, size_t nparts, const struct ring_plan *p) {
+  struct life *l = place_owned(p);
+  __real_straight_put(r, s, q, nparts, p);
   l->encoded = true;
 }
 
@@ -178,7 +219,7 @@ void ring_io_hook(volatile uint32_t *to, uint32_t x) {
 static void end_nodes(void) {
   const struct tail *t = &world.rings.tail;
   bool seen[TAIL_SPARES + 1] = {false};
-  seen[t->word & ((1u << TAIL_NODE_BITS) - 1)] = true;
+  seen[tail_node_of(t->word.w[0])] = true;
   for (int i = 0; i < TAIL_SPARES; i++) {
     uint32_t node = t->cell[i].node;
     CHECK("a spare in each cell", node <= TAIL_SPARES && !seen[node]);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The lock-free core of rings/ under relacy: reservation, marks, seat and what
- * stands between them in rings.c, the very files, as one C++ unit. By hand is
- * what they call and what is arithmetic alone: ring_lawful, ring_need and
- * ring_encode (a value's entries and units hold the value), the GPU, and io.h.
+ * stands between them in rings.c and straight_take.h, the very files, as one
+ * C++ unit. By hand is what they call and what is arithmetic alone:
+ * ring_lawful, ring_need and ring_encode (a value's entries and units hold the
+ * value), straight_put.h, the GPU, and io.h.
  *
  * A set-up is -D: POSTERS x EACH values, MARKS, ENTRIES a ring and TAKES of
  * them a value, READER (a thread that asks room), GPU_THREAD (else the GPU is
  * done with everything at once inside GP_PUT's store), CHANNELS, START (the
- * value before the first). SEAT_ROUNDS, SEAT_PATIENCE and TAIL_SPARES are the
- * core's own.
+ * value before the first), SHORT 0 (ring_reserve alone). SEAT_ROUNDS,
+ * SEAT_PATIENCE, TAIL_SPARES and TAIL_STEP_BITS are the core's own.
  *
  * Checked: a value is reserved once, none is left out; a cursor that an answer
  * rests on is exact; a range is not written before the GPU has reached its
@@ -49,12 +50,36 @@
 #include "rings/reserve.c"
 #include "rings/seat.c"
 
+#ifndef TAKES
+#define TAKES 1
+#endif
+#ifndef SHORT
+#define SHORT 1
+#endif
+
+/* By hand, for straight_put.h's, whose guard this takes. */
+#define RINGS_STRAIGHT_PUT_H
+enum { TAKEN_WORDS = TAKES * (RING_UNIT / sizeof(uint32_t)) };
+enum { STRAIGHT_LEAST = TAKEN_WORDS };
+/* The shorter way, then the other; more than an entry is the other's. */
+static bool straight_words(const struct rig_submission *, uint64_t *words) {
+  *words = TAKEN_WORDS;
+  return SHORT && TAKES == 1;
+}
+static void straight_put(const struct rings *, const struct rig_submission *,
+                         int q, size_t nparts, const struct ring_plan *);
+#include "rings/straight.h"
+
 /* rings.c asks through the harness, which judges each answer. */
 static int model_reserve(struct rings *, const struct ring_need *, size_t,
                          const struct ring_ask *, struct ring_plan *);
+static bool model_take(struct rings *, int q, uint64_t words, size_t,
+                       const struct ring_ask *, struct ring_plan *);
 #define ring_reserve model_reserve
+#define straight_take model_take
 #include "rings/rings.c"
 #undef ring_reserve
+#undef straight_take
 
 #ifndef POSTERS
 #define POSTERS 2
@@ -67,9 +92,6 @@ static int model_reserve(struct rings *, const struct ring_need *, size_t,
 #endif
 #ifndef ENTRIES
 #define ENTRIES 4
-#endif
-#ifndef TAKES
-#define TAKES 1
 #endif
 #ifndef READER
 #define READER 0
@@ -147,7 +169,8 @@ bool exact(const struct cursor &c) {
     freed_entries += c.freed_entries[q] - START_COUNT;
     freed_units += c.freed_units[q] - START_COUNT;
   }
-  return c.joins == START_JOINS + 2 * n && entries == TAKES * n &&
+  uint64_t joins = c.joins - START_JOINS;
+  return joins >= n && joins <= CHANNELS * n && entries == TAKES * n &&
          units == TAKES * n && freed <= n && c.behind <= MARKS &&
          freed_entries == TAKES * freed && freed_units == TAKES * freed &&
          c.generation == 1 && (n == 0 || c.released_by < CHANNELS);
@@ -210,7 +233,7 @@ void core::post(unsigned id) {
   struct rig_submission s = {};
   part.queue = (int)(id % CHANNELS);
   s.parts = &part;
-  s.nparts = 1;
+  s.nparts = part.queue == RIG_COMPUTE0 ? 0 : 1; /* both are straight */
   for (int i = 0; i < EACH; i++) {
     uint64_t v = NO_VALUE;
     const char *failure = NULL;
@@ -223,10 +246,7 @@ void core::post(unsigned id) {
 }
 
 void core::ask() {
-  struct rig_part part = {};
   struct rig_submission s = {};
-  s.parts = &part;
-  s.nparts = 1;
   for (int i = 0; i < READER; i++) {
     enum rig_room answer = rings_room(r, &s);
     RL_ASSERT(answer == RIG_FITS || answer == RIG_LATER);
@@ -298,7 +318,7 @@ void core::before() {
 
 /* Every node is the tail's or in one cell. */
 void check_nodes(const struct tail &t) {
-  unsigned seen = 1u << (shared_load_64(&t.word) & UINT16_MAX);
+  unsigned seen = 1u << tail_node_of(shared_load_first(&t.word));
   for (int i = 0; i < TAIL_SPARES; i++) {
     uint32_t node = shared_load_32(&t.cell[i].node);
     RL_ASSERT("a spare in each cell" && node <= TAIL_SPARES);
@@ -352,13 +372,17 @@ static void model_broken(const char *what, const char *file, int line) {
   abort();
 }
 
-static int model_reserve(struct rings *r, const struct ring_need *need,
-                         size_t nparts, const struct ring_ask *ask,
-                         struct ring_plan *p) {
+/* The word that the calling thread may know. */
+static uint64_t model_known() {
   core *m = model;
   uint64_t known = shared_load_acquire_64(&m->word);
   m->knows[rl::thread_index()] = known;
-  int answer = ring_reserve(r, need, nparts, ask, p);
+  return known;
+}
+
+static void judge(int answer, uint64_t known, const struct ring_ask *ask,
+                  const struct ring_plan *p) {
+  core *m = model;
   RL_ASSERT(answer == RIG_FITS || answer == RIG_LATER);
   RL_ASSERT("the cursor of the tail" && exact(p->from));
   if (answer == RIG_LATER) {
@@ -374,7 +398,24 @@ static int model_reserve(struct rings *r, const struct ring_need *need,
       RL_ASSERT("room says FITS" &&
                 fits(p->from.v, shared_load_acquire_64(&m->word)));
   }
+}
+
+static int model_reserve(struct rings *r, const struct ring_need *need,
+                         size_t nparts, const struct ring_ask *ask,
+                         struct ring_plan *p) {
+  uint64_t known = model_known();
+  int answer = ring_reserve(r, need, nparts, ask, p);
+  judge(answer, known, ask, p);
   return answer;
+}
+
+static bool model_take(struct rings *r, int q, uint64_t words, size_t nparts,
+                       const struct ring_ask *ask, struct ring_plan *p) {
+  uint64_t known = model_known();
+  bool taken = straight_take(r, q, words, nparts, ask, p);
+  if (taken)
+    judge(RIG_FITS, known, ask, p);
+  return taken;
 }
 
 bool straight_need(const struct rig_submission *, struct ring_need *) {
@@ -389,13 +430,12 @@ bool ring_lawful(const struct rig_submission *) { return true; }
 /* By hand, for walk.c's. */
 void ring_need(const struct rig_submission *s, struct ring_need *need) {
   memset(need, 0, sizeof *need);
-  need->last = s->parts[0].queue;
+  need->last = s->nparts == 0 ? RIG_COMPUTE0 : s->parts[0].queue;
   need->used = 1u << need->last;
   for (int q = 0; q < QUEUES; q++) {
     need->entries[q] = TAKES;
-    need->words[q] = TAKES * (RING_UNIT / sizeof(uint32_t));
+    need->words[q] = TAKEN_WORDS;
   }
-  need->straight = TAKES == 1; /* reserve's shorter way, then the other */
 }
 
 /* By hand, for walk.c's: the value, in all that was reserved for it. */
@@ -415,6 +455,11 @@ void ring_encode(const struct rings *, const struct rig_submission *,
     RL_ASSERT("a free unit" && u == POISON);
     u = p->to.v;
   }
+}
+
+static void straight_put(const struct rings *r, const struct rig_submission *s,
+                         int, size_t, const struct ring_plan *p) {
+  ring_encode(r, s, NULL, p);
 }
 
 namespace {

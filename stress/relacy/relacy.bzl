@@ -10,7 +10,12 @@ def relacy_test(name, set_up, args, plant = None, finds = None):
       plant: a flag of rings/plant.h, without RING_PLANT_.
       finds: what relacy's report of it contains; the test passes with it alone.
     """
-    small = {"SEAT_PATIENCE": "2", "SEAT_ROUNDS": "1", "TAIL_SPARES": "2"}
+    small = {
+        "SEAT_PATIENCE": "2",
+        "SEAT_ROUNDS": "1",
+        "TAIL_SPARES": "2",
+        "TAIL_STEP_BITS": "1",
+    }
     flags = dict(small, **set_up)
     if plant:
         flags["RING_PLANT_" + plant] = "1"
