@@ -67,8 +67,8 @@ called() {
   judge "${n:+$n calls of $1, not $2}"
 }
 
-stages=(info open second memory fork peers costs times launches growth posts
-  cycles kill 'run post' 'run turn' submit_bench growth_bench post_stress
+stages=(info open second memory fork peers clock dma costs times wraps launches
+  growth posts places carry cycles kill 'run post' 'run turn' submit_bench growth_bench post_stress
   growth_stress fault 'after fault' fault-host 'after fault-host' fault-kernel
   'after fault-kernel' fault-segment 'after fault-segment')
 table() { # the table of passed stages, as patterns
