@@ -88,7 +88,7 @@ called '^rig-nv run' 2
 called '^rig-nv doctor$' 1
 called 'boost-|reset|--boost' 0
 called '^device_smoke --path=nvidia --gpu=-1 --only=memory$' 5
-called '^device_smoke' 20
+called '^device_smoke' 25
 is 'no log of fault-host' grep -qx "$dir/logs/fault-host.log" -e \
   'said by device_smoke --path=nvidia --gpu=-1 --only=fault-host'
 
@@ -100,7 +100,7 @@ echo '3, 345 MHz'
 SCRIPT
 chmod +x "$dir/path/nvidia-smi"
 check 0 "--quick --gpu 3 --log $dir/logs" 'begin: GPU 3, 345 MHz'
-called '^device_smoke --path=nvidia --gpu=3 --only=[a-z-]+ --quick ' 20
+called '^device_smoke --path=nvidia --gpu=3 --only=[a-z-]+ --quick ' 25
 called '^rig-nv (doctor --gpu 3|run --no-boost --gpu 3 --submissions 10000)' 3
 called '^submit_bench --runs 1$' 1
 is 'its clock is not kept' \
