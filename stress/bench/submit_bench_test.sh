@@ -73,7 +73,7 @@ has 1 'threads  bell kind  way       span'
 has $((4 - many)) 'rte_ring not installed'
 run 'seconds' 0 --seconds 0.001 --runs 1 --kinds copy --ways post --threads 1 \
   --doorbell-ns 0,1 --no-pin
-has 2 'copy  post       '
+has 8 'copy  post' # a row and three spans for each doorbell
 for span in returned shown released; do
   has 2 "copy  post      $span"
 done
