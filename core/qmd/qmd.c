@@ -92,21 +92,33 @@ static void put_constant(const struct fields *f, enum qmd_version v,
   put(w, f->sampler, SAMPLER_INDEX_VIA_HEADER_INDEX);
 }
 
+/* MIN_ and TARGET_SM_CONFIG lie in one word but for V3's. */
+static inline bool one_word(const struct fields *f) {
+  return f->config_min / 32 == f->config_target / 32;
+}
+
+/* What a launch puts at MIN_SM_CONFIG: both, where they lie in one word. */
+static uint32_t configs(const struct fields *f, uint32_t config) {
+  return one_word(f) ? config | config << (f->config_target - f->config_min)
+                     : config;
+}
+
 void qmd_template(enum qmd_version v, const struct qmd_function *fn,
                   struct qmd_template *t) {
   const struct fields *f = fields_of(v);
+  const uint32_t most = limits_config_most(fn->limits);
   *t = (struct qmd_template){
       .version = v,
       .shared = fn->shared,
-      .config = limits_config(fn->limits, fn->shared),
-      .config_most = limits_config_most(fn->limits),
+      .configs = configs(f, limits_config(fn->limits, fn->shared)),
+      .configs_most = configs(f, most),
   };
   put_constant(f, v, t->words);
   put(t->words, f->sass, fn->limits->sass);
   put(t->words, f->registers, fn->registers);
   put(t->words, f->barriers, fn->barriers);
   put(t->words, f->local, fn->local >> f->local_shift);
-  put(t->words, f->config_max, t->config_most);
+  put(t->words, f->config_max, most);
   put_code(f, fn, t->words);
   put_banks(f, fn, t->words);
 }
@@ -136,12 +148,13 @@ static inline void put_shared(const struct fields *f,
                               const struct qmd_template *t, uint32_t dynamic,
                               uint32_t *w) {
   const uint32_t granule = LIMITS_SHARED_GRANULE;
-  const uint32_t config = dynamic != 0 ? t->config_most : t->config;
+  const uint32_t configs = dynamic != 0 ? t->configs_most : t->configs;
   const uint32_t bytes =
       t->shared + (dynamic + granule - 1) / granule * granule;
   put(w, f->shared, bytes >> f->shared_shift);
-  put(w, f->config_min, config);
-  put(w, f->config_target, config);
+  put(w, f->config_min, configs);
+  if (!one_word(f))
+    put(w, f->config_target, configs);
 }
 
 /* Inlined with a constant f: each position is then a constant. */

@@ -80,7 +80,7 @@ struct qmd_template {
   _Alignas(64) uint32_t words[QMD_MOST_WORDS];
   enum qmd_version version;
   uint32_t shared;
-  uint32_t config, config_most; /* without and with dynamic memory */
+  uint32_t configs, configs_most; /* without and with dynamic memory */
 };
 
 /* The version an SM version (0x900) runs, or INVALID. */
