@@ -38,6 +38,13 @@ bool smoke_reach(struct smoke *s, uint64_t v) {
                       rig_nv_signaled(s->device), rig_nv_why());
 }
 
+static int ascending(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+void smoke_sort(uint64_t *ns, size_t n) { qsort(ns, n, sizeof *ns, ascending); }
+
 bool smoke_post(struct smoke *s, const struct rig_part *parts, size_t n,
                 uint64_t *v) {
   struct rig_submission sub = {.parts = parts, .nparts = n};

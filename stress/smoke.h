@@ -29,6 +29,8 @@ bool smoke_failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static inline bool smoke_real(const struct smoke *s) {
   return strcmp(s->path_name, "nvidia") == 0;
 }
+/* n times, the least first. */
+void smoke_sort(uint64_t *ns, size_t n);
 /* Whether v is reached within 10 s. */
 bool smoke_reach(struct smoke *, uint64_t v);
 bool smoke_post(struct smoke *, const struct rig_part *, size_t n, uint64_t *v);
@@ -66,8 +68,9 @@ bool smoke_fault(struct smoke *, enum smoke_fault_of);
 /* smoke_launches.c: kernels of the GPU's architecture: vectors, chains, shared
  * and local memory, the largest grid, code laid over code; their times. */
 bool smoke_launches(struct smoke *);
-/* smoke_crowd.c: the same submission `each` times by every thread at once, which
- * the rings hold together: medians of a thread's ns a post and of all's. */
+/* smoke_crowd.c: the same submission `each` times by every thread at once,
+ * which the rings hold together: medians of a thread's ns a post and of all's.
+ */
 bool smoke_crowd(struct smoke *, const struct rig_submission *, unsigned each,
                  uint64_t *ns_each, uint64_t *ns_all);
 /* smoke_places.c: devices with their rings in each place. */

@@ -2,7 +2,6 @@
 /* What a post costs where many threads post at the same time. */
 #include <ck_pr.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "core/device.h"
 #include "stress/smoke.h"
@@ -57,11 +56,6 @@ static bool burst(struct one *all, struct smoke *s, uint64_t *ns_each,
   return ok;
 }
 
-static int ascending(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
 bool smoke_crowd(struct smoke *s, const struct rig_submission *submission,
                  unsigned each, uint64_t *ns_each, uint64_t *ns_all) {
   enum { ROUNDS = 7 };
@@ -72,8 +66,8 @@ bool smoke_crowd(struct smoke *s, const struct rig_submission *submission,
     all[i] = (struct one){.smoke = s, .submission = submission, .each = each};
   for (int r = 0; ok && r < ROUNDS; r++)
     ok = burst(all, s, &by[0][r], &by[1][r]);
-  qsort(by[0], ROUNDS, sizeof by[0][0], ascending);
-  qsort(by[1], ROUNDS, sizeof by[1][0], ascending);
+  smoke_sort(by[0], ROUNDS);
+  smoke_sort(by[1], ROUNDS);
   *ns_each = by[0][ROUNDS / 2];
   *ns_all = by[1][ROUNDS / 2];
   return ok;

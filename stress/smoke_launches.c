@@ -253,11 +253,6 @@ static bool laid_over(struct smoke *s) {
   return !fails(rig_nv_free(s->device, code)) && ok;
 }
 
-static int by_time(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* An empty launch there and back; chained ones; what the host spends. */
 static bool times(struct smoke *s, struct kernels *k) {
   enum { TRIPS = 2000 };
@@ -281,7 +276,7 @@ static bool times(struct smoke *s, struct kernels *k) {
         return smoke_failed("an empty launch took a second");
     ns[i] = device_now() - begun;
   }
-  qsort(ns, (size_t)trips, sizeof *ns, by_time);
+  smoke_sort(ns, (size_t)trips);
   printf("empty launch            %" PRIu64 " ns p50, %" PRIu64 " ns p99\n",
          ns[trips / 2], ns[trips * 99 / 100]);
   for (int i = 0; i < chains; i++) {
@@ -293,7 +288,7 @@ static bool times(struct smoke *s, struct kernels *k) {
         return smoke_failed("a chain took a second");
     ns[i] = (device_now() - begun) / MOST_LINKS;
   }
-  qsort(ns, (size_t)chains, sizeof *ns, by_time);
+  smoke_sort(ns, (size_t)chains);
   printf("chain of %d             %" PRIu64 " ns a launch p50, %" PRIu64
          " least\n",
          MOST_LINKS, ns[chains / 2], ns[0]);

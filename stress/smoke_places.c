@@ -23,11 +23,6 @@ struct work {
   uint64_t ns[TRIPS];
 };
 
-static int ascending(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
 static bool post(struct work *w, uint64_t *v) {
   return smoke_post_submission(w->smoke, &w->submission, v);
 }
@@ -46,7 +41,7 @@ static bool trip(struct work *w, uint64_t *median, uint64_t *p99) {
     if (!smoke_reach(w->smoke, v))
       return false;
   }
-  qsort(w->ns, w->trips, sizeof *w->ns, ascending);
+  smoke_sort(w->ns, w->trips);
   *median = w->ns[w->trips / 2];
   *p99 = w->ns[w->trips * 99 / 100];
   return true;
@@ -63,7 +58,7 @@ static bool cost(struct work *w, uint64_t *median) {
     if (!smoke_reach(w->smoke, v))
       return false;
   }
-  qsort(w->ns, w->batches, sizeof *w->ns, ascending);
+  smoke_sort(w->ns, w->batches);
   *median = w->ns[w->batches / 2];
   return true;
 }

@@ -65,11 +65,6 @@ bool smoke_posts(struct smoke *s) { return smoke_mixed(s, s->posts, true); }
 
 enum { TRIPS = 20000, BATCHES = 200, BATCH = 64, QUICK = 10 };
 
-static int ascending(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* Posts until the word shows it, each alone. */
 static bool round_trips(struct smoke *s, uint64_t *took) {
   int n = s->quick ? TRIPS / QUICK : TRIPS;
@@ -85,7 +80,7 @@ static bool round_trips(struct smoke *s, uint64_t *took) {
       return false;
     took[i] = device_now() - begun;
   }
-  qsort(took, (size_t)n, sizeof *took, ascending);
+  smoke_sort(took, (size_t)n);
   printf("round trip              p50 %" PRIu64 " ns, p99 %" PRIu64
          " ns, least %" PRIu64 " ns\n",
          took[n / 2], took[n / 100 * 99], took[0]);
@@ -104,7 +99,7 @@ static bool host_cost(struct smoke *s, uint64_t *took) {
     if (!smoke_reach(s, v))
       return false;
   }
-  qsort(took, (size_t)n, sizeof *took, ascending);
+  smoke_sort(took, (size_t)n);
   printf("host cost of a post     p50 %" PRIu64 " ns, least %" PRIu64 " ns\n",
          took[n / 2] / BATCH, took[0] / BATCH);
   return true;
